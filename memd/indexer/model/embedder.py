@@ -7,12 +7,11 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from memd.config.schema import SERVERS
 from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
+from memd.indexer.model.prepared_files import digest_of
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -32,6 +32,8 @@ _MOST_CHARS = 64  # of a token: text beyond the last token that the model takes 
 _HINT = "Check embedding.model in the config; with embedding.provider = none memd searches text only."
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Embedder(Protocol):
@@ -113,12 +115,11 @@ def _granite(
 
 def load_folder(folder: Path, settings: EmbeddingSettings) -> Embedder:
     """The user's own model: `model.onnx` (with its external data, if any) and `tokenizer.json`."""
-    with _opened(folder / "tokenizer.json") as file:
-        content = file.read()
+    content = _read(folder / "tokenizer.json", Path.read_bytes)
     tokenizer = _tokenizer(content, str(folder))
     if tokenizer.truncation is None:
         tokenizer.enable_truncation(granite.MAX_TOKENS)
-    weights = [_file_digest(path) for path in _model_files(folder)]
+    weights = [_read(path, digest_of) for path in _model_files(folder)]
     session = _session(folder / "model.onnx", settings.threads, str(folder))
     parts = (hashlib.sha256(content).hexdigest(), settings.pooling, str(settings.normalize))
     fingerprint, name = _digest(*weights, *parts), folder.resolve().name
@@ -140,19 +141,12 @@ def _model_files(folder: Path) -> list[Path]:
     return files
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
+def _read(path: Path, read: Callable[[Path], T]) -> T:
     try:
-        with path.open("rb") as file:
-            yield file
+        return read(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise ModelUnavailable(f"{path} cannot be read: {reason}.", _HINT) from error
-
-
-def _file_digest(path: Path) -> str:
-    with _opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(*parts: str) -> str:
@@ -224,7 +218,7 @@ class OnnxEmbedder:
         self._tokenizer = tokenizer
         self._pooling = pooling
         self._normalize = normalize
-        self._inputs = _inputs(session, name)
+        self._inputs = self._input_types()
         self._output: str = session.get_outputs()[0].name
         self._most_chars = _MOST_CHARS * int((tokenizer.truncation or {}).get("max_length", 512))
         self.dims = self._probe()
@@ -242,6 +236,14 @@ class OnnxEmbedder:
         (whole,) = self._encodings([text])
         inner = [part.special_tokens_mask.count(0) for part in (whole, *whole.overflowing)]
         return sum(inner) + self._tokenizer.num_special_tokens_to_add(False)
+
+    def _input_types(self) -> dict[str, str]:
+        """The inputs of the model, with their integer types."""
+        types = {each.name: "int32" if "int32" in each.type else "int64" for each in self._session.get_inputs()}
+        if "input_ids" not in types or types.keys() - {"input_ids", "attention_mask", "token_type_ids"}:
+            taken = ", ".join(sorted(types))
+            raise self._unusable(f"takes {taken}; memd feeds input_ids, attention_mask and token_type_ids")
+        return types
 
     def _probe(self) -> int:
         """Embed real texts, alone and together: all vectors must have one length, which is `dims`."""
@@ -306,19 +308,6 @@ class HashEmbedder:
 
     def _words(self, text: str) -> list[str]:
         return re.findall(r"\w+", text.lower())
-
-
-def _inputs(session: Any, model: str) -> dict[str, str]:
-    """The inputs of the model, with their integer types."""
-    types = {each.name: "int32" if "int32" in each.type else "int64" for each in session.get_inputs()}
-    unknown = set(types) - {"input_ids", "attention_mask", "token_type_ids"}
-    if unknown or "input_ids" not in types:
-        raise ModelUnavailable(
-            f"The embedding model {model} takes {', '.join(sorted(types))};"
-            " memd feeds input_ids, attention_mask and token_type_ids.",
-            _HINT,
-        )
-    return types
 
 
 def _one_a_text(output: Any, mask: NDArray[np.int64]) -> bool:

@@ -15,7 +15,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,12 +148,16 @@ class ServerEmbedder:
         self._settings = settings
         self._url = _address(settings, self._api)
         self._model = settings.model or self._api.model
+        self._server = f"The embedding server {self._url}"
+        self._hint = self._api.hint.format(model=self._model)
         self._notes, self._questions = Breaker(), Breaker()
         self._closed = threading.Event()
         self.on_change: Callable[[str], None] = lambda trouble: None
         """Called, from any thread, when a call failed, with the reason, or went well."""
+        self.batch = settings.batch
         self.dims = 0
-        self._client = _client(self._url, settings.timeout_s)
+        # Without a proxy for what is on this machine; never follows a server elsewhere, where the key is not for.
+        self._client = httpx.Client(follow_redirects=False, trust_env=not is_loopback(self._url))
         self._threads = ThreadPoolExecutor(QUESTIONS_AT_ONCE, "memd-question")
         self.name = f"{self._model} ({settings.provider})"
         self.dims = int(self._ask(["probe"], settings.timeout_s).shape[1])
@@ -169,14 +173,9 @@ class ServerEmbedder:
         """Seconds after which a server in trouble is worth another look."""
         return max(self._notes.rest, self._questions.rest)
 
-    @property
-    def batch(self) -> int:
-        return self._settings.batch
-
     def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         """One row a text; ModelUnavailable when the server is away, or late for somebody who waits."""
-        size = self._settings.batch
-        parts = [self._embed(texts[at : at + size], urgent) for at in range(0, len(texts), size)]
+        parts = [self._embed(texts[at : at + self.batch], urgent) for at in range(0, len(texts), self.batch)]
         return unit(np.concatenate(parts)) if parts else np.zeros((0, self.dims), np.float32)
 
     def look(self) -> None:
@@ -187,8 +186,11 @@ class ServerEmbedder:
             self.embed(["probe"], urgent=True)
 
     def count_tokens(self, text: str) -> int:
-        """About how many tokens a text has: the server's tokenizer is not here."""
-        return sum(_pieces(text))
+        """About how many tokens a text has: the server's tokenizer is not here.
+
+        Four letters of a word are one, and so is a character of scripts without spaces.
+        """
+        return sum(-(-len(word.encode()) // 4) for word in re.findall(r"\w+|[^\w\s]", text))
 
     def close(self) -> None:
         """Whoever waits to try again waits no longer."""
@@ -323,14 +325,6 @@ class ServerEmbedder:
             return ""
         return digests.get(self._model) or digests.get(f"{self._model}:latest", "")
 
-    @property
-    def _server(self) -> str:
-        return f"The embedding server {self._url}"
-
-    @property
-    def _hint(self) -> str:
-        return self._api.hint.format(model=self._model)
-
     def _away(self, why: str) -> ModelUnavailable:
         return ModelUnavailable(f"{self._server} {why}.", self._hint)
 
@@ -383,11 +377,6 @@ def _address(settings: EmbeddingSettings, api: Api) -> str:
     return f"{url}/v1" if settings.provider == "openai" and bare else url
 
 
-def _client(url: str, seconds: float) -> httpx.Client:
-    """Without a proxy for what is on this machine; never follows a server elsewhere, where the key is not for."""
-    return httpx.Client(timeout=seconds, follow_redirects=False, trust_env=not is_loopback(url))
-
-
 def _without(text: str, key: str) -> str:
     return text.replace(key, "…") if key else text
 
@@ -395,9 +384,3 @@ def _without(text: str, key: str) -> str:
 def _seconds(header: str) -> float:
     """The seconds that `Retry-After` says, if it says seconds."""
     return float(header) if re.fullmatch(r"\d{1,6}(\.\d+)?", header.strip()) else 0.0
-
-
-def _pieces(text: str) -> Iterator[int]:
-    """About the tokens of each word: four letters each, and one for a character of scripts without spaces."""
-    for word in re.findall(r"\w+|[^\w\s]", text):
-        yield -(-len(word) // 4) if word.isascii() else -(-len(word.encode()) // 4)

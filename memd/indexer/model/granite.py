@@ -260,21 +260,16 @@ class _Writer:
 
     def layer(self, x: str, name: str, last: bool) -> str:
         """One encoder layer; the last computes the first token only, which is all that CLS pooling takes."""
-        asking = self.node("Gather", x, self.constant([0]), axis=1) if last else x
-        parts = self.project_first(asking, x, name) if last else self.project(x, name)
+        if last:
+            asking = self.node("Gather", x, self.constant([0]), axis=1)
+            query = self.linear(asking, f"{name}.qkv", slice(0, self.hidden))
+            parts = [query, *self.split(self.linear(x, f"{name}.qkv", slice(self.hidden, None)), 2)]
+        else:
+            asking, parts = x, self.split(self.linear(x, f"{name}.qkv"), 3)
         attended = self.node("MultiHeadAttention", *parts, "", "mask", num_heads=self.heads, domain=_MICROSOFT)
         x = self.add_norm(self.linear(attended, f"{name}.ao"), asking, f"{name}.aln")
         inner = self.node("Gelu", self.linear(x, f"{name}.f1"), domain=_MICROSOFT)
         return self.add_norm(self.linear(inner, f"{name}.f2"), x, f"{name}.fln")
-
-    def project(self, x: str, name: str) -> list[str]:
-        """Query, key and value of every token."""
-        return self.split(self.linear(x, f"{name}.qkv"), 3)
-
-    def project_first(self, first: str, x: str, name: str) -> list[str]:
-        """The query of the first token, key and value of every token."""
-        query = self.linear(first, f"{name}.qkv", slice(0, self.hidden))
-        return [query, *self.split(self.linear(x, f"{name}.qkv", slice(self.hidden, None)), 2)]
 
     def split(self, x: str, parts: int) -> list[str]:
         """Equal parts of the last axis."""

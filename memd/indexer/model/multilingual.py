@@ -121,7 +121,7 @@ def _on_disk(table: NDArray[np.uint8], path: Path) -> NDArray[np.uint8] | PieceT
     """The table in a file; the table itself where none can be written."""
     try:
         if not path.is_file() or prepared_files.digest_of(path) != hashlib.sha256(table.data).hexdigest():
-            prepared_files.write(path, table.data)
+            prepared_files.write(path, table.tobytes())
         prepared_files.sweep(path.parent, _PREFIX, path.__eq__)
         return PieceTable(path, table.shape[1])
     except OSError as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from memd.config.paths import replace_file
 
 _log = logging.getLogger(__name__)
 
@@ -26,25 +26,16 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write(path: Path, content: bytes | memoryview) -> None:
+def write(path: Path, content: bytes) -> None:
     """Put a whole file in its place, or none; OSError if there is no room."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    prefix = path.name.partition(".")[0]
-    handle, temporary = tempfile.mkstemp(prefix=f"{prefix}-", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).rename(path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, content, 0o600)
 
 
 def sweep(cache: Path, prefix: str, keep: Callable[[Path], bool]) -> None:
     """Remove what other formats, other models and interrupted builds left behind of the files with this prefix."""
-    for path in cache.glob(f"{prefix}-*"):
+    # The star before the prefix: while a file is written its name begins with a dot.
+    for path in cache.glob(f"*{prefix}-*"):
         if not keep(path):
             remove(path)
 

@@ -39,9 +39,8 @@ def add(connection: sqlite3.Connection, version: MemoryVersion, text: str | None
 
 
 def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
-    row = connection.execute(
-        "SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1", (memory,)
-    ).fetchone()
+    query = "SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1"
+    row = connection.execute(query, (memory,)).fetchone()
     return MemoryVersion(**dict(row)) if row else None
 
 

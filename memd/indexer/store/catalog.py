@@ -30,7 +30,8 @@ class FileRow:
     ctime_ns: int
     inode: int
     digest: str
-    racy: bool
+    racy: int
+    """Whether it was read so soon after a change that another may hide in it."""
     problem: str
 
 
@@ -175,11 +176,7 @@ def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool,
 def files(connection: sqlite3.Connection, workspace: int) -> Mapping[str, FileRow]:
     """The rows of a workspace's files by path; nobody can change what others may be reading."""
     query = "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?"
-    rows = connection.execute(query, (workspace,))
-    return MappingProxyType({
-        path: FileRow(number, path, size, mtime_ns, ctime_ns, inode, digest, bool(racy), problem)
-        for number, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem in rows
-    })  # fmt: skip
+    return MappingProxyType({row["path"]: FileRow(*row) for row in connection.execute(query, (workspace,))})
 
 
 def any_files(connection: sqlite3.Connection) -> bool:
@@ -194,10 +191,9 @@ def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, str]:
     )
 
 
-def paths(connection: sqlite3.Connection, workspace: int) -> list[tuple[str, int]]:
+def paths(connection: sqlite3.Connection, workspace: int) -> Iterable[tuple[str, int]]:
     """The path and the number of each file."""
-    rows = connection.execute("SELECT path, id FROM files WHERE workspace = ?", (workspace,))
-    return [(row["path"], row["id"]) for row in rows]
+    return connection.execute("SELECT path, id FROM files WHERE workspace = ?", (workspace,))
 
 
 def files_stamp(connection: sqlite3.Connection, workspace: int) -> tuple[int, int]:
@@ -266,30 +262,23 @@ def save_memory(
 ) -> int:
     """Write a memory's row; a known one keeps its number and with it its life."""
     values = _memory_values(workspace, file, memory, role, now)
-    values["expires"] = _expires(connection, memory, role, known, now)
-    if known is not None:
-        connection.execute(
-            "UPDATE memories SET changed = CASE WHEN digest = :digest THEN changed ELSE :now END,"
-            " file = :file, slug = :slug, heading = :heading,"
-            " start_line = :start_line, end_line = :end_line, digest = :digest, body = :body, kind = :kind,"
-            " role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires, gone = NULL,"
-            # A new text is a new answer, whatever was thought of the old one.
-            " deleted = CASE WHEN digest = :digest THEN deleted END,"
-            # Fading goes on from the declared importance; only another declaration resets it.
-            " importance = CASE WHEN json_extract(declared, '$.importance') IS json_extract(:declared, '$.importance')"
-            " THEN importance ELSE :importance END"
-            " WHERE id = :id",
-            {**values, "id": known},
-        )
-        return known
-    added = connection.execute(
-        "INSERT INTO memories (workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier, role,"
-        " date, tags, declared, expires, importance, first_seen, changed)"
-        " VALUES (:workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
-        " :role, :date, :tags, :declared, :expires, :importance, :now, :now)",
-        values,
-    )
-    return int(added.lastrowid or 0)
+    expires = _expires(connection, memory, role, known, now)
+    saved = connection.execute(
+        "INSERT INTO memories (id, workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier,"
+        " role, date, tags, declared, expires, importance, first_seen, changed)"
+        " VALUES (:id, :workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
+        " :role, :date, :tags, :declared, :expires, :importance, :now, :now) ON CONFLICT (id) DO UPDATE SET"
+        " changed = CASE WHEN digest = :digest THEN changed ELSE :now END, gone = NULL, file = :file, slug = :slug,"
+        " heading = :heading, start_line = :start_line, end_line = :end_line, digest = :digest, body = :body,"
+        " kind = :kind, role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires,"
+        # A new text is a new answer, whatever was thought of the old one.
+        " deleted = CASE WHEN digest = :digest THEN deleted END,"
+        # Fading goes on from the declared importance; only another declaration resets it.
+        " importance = CASE WHEN json_extract(declared, '$.importance') IS json_extract(:declared, '$.importance')"
+        " THEN importance ELSE :importance END RETURNING id",
+        {**values, "id": known, "expires": expires},
+    ).fetchone()
+    return int(saved["id"])
 
 
 def _expires(connection: sqlite3.Connection, memory: Memory, role: str, known: int | None, now: str) -> str | None:

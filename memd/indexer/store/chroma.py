@@ -61,14 +61,12 @@ class ChromaProcess:
         """
         try:
             self._result(self._child.ready, OPEN_SECONDS)
-        except StoreBroken as error:
+        except (StoreBroken, DiskFull) as error:
             self.close(END_SECONDS)
-            if isinstance(error, ChromaGone) and self._child.process.returncode == -signal.SIGKILL:
+            killed = isinstance(error, ChromaGone) and self._child.process.returncode == -signal.SIGKILL
+            if killed or isinstance(error, DiskFull):
                 raise
             return error.message
-        except DiskFull:
-            self.close(END_SECONDS)
-            raise
         return ""
 
     def add(self, name: str, digests: Sequence[str], vectors: Vectors) -> None:

@@ -317,7 +317,10 @@ def _own(folder: Path) -> IO[str]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = cache_folder.lock_of(folder).open("a+")
     until = time.monotonic() + LOCK_SECONDS
-    while not _locked(lock):
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
         if time.monotonic() > until:
             # It was told to end when its daemon ended, and it does not: it hangs. Who holds the lock lives, so the
             # number is still its own.
@@ -329,14 +332,6 @@ def _own(folder: Path) -> IO[str]:
     lock.write(str(os.getpid()))
     lock.flush()
     return lock
-
-
-def _locked(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _prepare(folder: Path) -> None:
@@ -360,9 +355,8 @@ def main(descriptor: str, place: str) -> None:
             open_and_serve(link, lambda: ServerCollections(json.loads(place)))
             # There is nothing to close here, and the parent waits two seconds at the most.
             os._exit(0)
-        else:
-            with _own(Path(place)):
-                open_and_serve(link, lambda: FolderCollections(Path(place)))
+        with _own(Path(place)):
+            open_and_serve(link, lambda: FolderCollections(Path(place)))
 
 
 if __name__ == "__main__":

@@ -68,14 +68,10 @@ class Daemon(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonEmbedder:
-    """A model that is loaded in the daemon."""
+class DaemonEmbedder(FollowedModel):
+    """The same as an embedder: the daemon does the work."""
 
     daemon: Daemon
-    id: int
-    name: str
-    fingerprint: str
-    dims: int
 
     def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         return self.daemon.embed(self.id, texts).result()
@@ -190,7 +186,8 @@ class FollowedStores(Stores):
         if known is None:
             return None
         remember_scale(known.fingerprint, known.scale)
-        return ActiveModel(known.id, DaemonEmbedder(self.daemon, known.id, known.name, known.fingerprint, known.dims))
+        embedder = DaemonEmbedder(known.id, known.name, known.fingerprint, known.dims, known.scale, self.daemon)
+        return ActiveModel(known.id, embedder)
 
     def read_ahead(self) -> None:
         """Open what the first questions would wait for, where there are few workspaces."""

@@ -59,6 +59,8 @@ class LedgerPlace(Enum):
 class Ledger:
     """One writing connection for the writer thread, one reading connection for every other thread."""
 
+    pragmas: tuple[str, ...] = ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON")
+
     def __init__(self, path: Path, file: FileId | None = None) -> None:
         self.path = path
         self.file = file
@@ -106,24 +108,17 @@ class Ledger:
         try:
             if self.copy is None:
                 self.confirm_place()
-            self._set_up(connection)
+            connection.row_factory = sqlite3.Row
+            for pragma in (*self.pragmas, "temp_store = MEMORY"):
+                connection.execute(f"PRAGMA {pragma}")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _open(self, path: Path, mode: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
-            timeout=10,
-        )  # fmt: skip
-
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
+        file = f"{path.absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(file, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
 
     def _migrate(self) -> None:
         found = self._writer.execute("PRAGMA user_version").fetchone()[0]
@@ -349,18 +344,15 @@ class Ledger:
 class FollowedLedger(Ledger):
     """The ledger of another process, for reading."""
 
+    # Pages are read where the file is mapped, which all readers share, instead of copied into a cache of each.
+    pragmas = (f"mmap_size = {MAPPED}",)
+
     def _begin(self) -> tuple[str, int]:
         with translated():
             return str(self.reader.execute("SELECT value FROM meta WHERE key = 'id'").fetchone()[0]), self.seq_seen()
 
     def _open(self, path: Path, mode: str) -> sqlite3.Connection:
         return super()._open(path, "ro")
-
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        connection.row_factory = sqlite3.Row
-        # Pages are read where the file is mapped, which all readers share, instead of copied into a cache of each.
-        connection.execute(f"PRAGMA mmap_size = {MAPPED}")
-        connection.execute("PRAGMA temp_store = MEMORY")
 
 
 def file_id(path: Path) -> FileId | None:

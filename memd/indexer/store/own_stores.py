@@ -42,22 +42,16 @@ class Loaded(Generic[T]):
     """Threads that want the value at once load it once. Whoever has got it can use it after it was let go."""
 
     def __init__(self, load: Callable[[], T]) -> None:
-        self._load = load
+        self.load = load
+        """Makes the value as it would be now, and does not keep it."""
         self._value: T | None = None
         self._lock = threading.Lock()
 
     def get(self) -> T:
-        value = self._value
-        if value is None:
+        if (value := self._value) is None:
             with self._lock:
-                if self._value is None:
-                    self._value = self._load()
-                value = self._value
+                value = self._value = self.load() if self._value is None else self._value
         return value
-
-    def read(self) -> T:
-        """The value as it would be loaded now; it is not kept."""
-        return self._load()
 
     @property
     def present(self) -> T | None:
@@ -140,7 +134,7 @@ class OwnIndex(WorkspaceIndex):
 
     def known_files(self) -> Mapping[str, FileRow]:
         files = self._files.present
-        return self._files.read() if files is None else files
+        return self._files.load() if files is None else files
 
     def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
         return self.collection.search(vector, depth) if self.collection is not None else None
@@ -266,15 +260,14 @@ class OwnStores(Stores):
 
     def renew_text(self, index: OwnIndex) -> None:
         """Put a broken text index aside and start an empty one; the caller fills it from the ledger."""
-        index._text.replace(partial(self._empty_text, index.id))
+        index._text.replace(partial(self._empty_text, index))
 
-    def _empty_text(self, number: int, broken: TextIndex | None) -> TextIndex:
+    def _empty_text(self, index: OwnIndex, broken: TextIndex | None) -> TextIndex:
         if broken is not None:
             broken.close()
-        quarantine(self.folder, self.text_folder(number))
-        with self.ledger.write() as connection:
-            catalog.mark(connection, number, text=True)
-        return TextIndex(self.text_folder(number))
+        quarantine(self.folder, self.text_folder(index.id))
+        self.suspect_text(index)
+        return TextIndex(self.text_folder(index.id))
 
     def swap_text(self, index: OwnIndex, fresh: Path) -> None:
         """Use an index that another process built; the caller adds what changed meanwhile."""
@@ -355,8 +348,7 @@ class OwnStores(Stores):
             # The change is taken back: what answers is the model in use again.
             self.model, self.former = model, None
         else:
-            self.former = self.former or before
-            self.model = model
+            self.former, self.model = self.former or before, model
         self._drop_unused_mirrors()
         if self.all_fit:
             # The first question should not wait for them.

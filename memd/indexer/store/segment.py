@@ -84,9 +84,9 @@ class FieldLists(NamedTuple):
     """Every list of a field, one after the other: the terms in order, and how many documents each has."""
 
     words: list[str]
-    counts: NDArray[np.int64]
-    docs: Docs
-    weights: Counts
+    counts: Numbers
+    docs: NDArray[np.integer[Any]]
+    weights: NDArray[np.integer[Any]]
 
 
 # --- words --------------------------------------------------------------------------------------------------
@@ -253,8 +253,7 @@ class Segment:
             for place, count in zip(places.tolist(), counts.tolist(), strict=True):
                 *_, offset, length = TERM.unpack(os.pread(terms, TERM.size, place))
                 held.append(_decode(os.pread(lists, length, offset), count))
-        docs = np.concatenate([each.docs for each in held] or [NOTHING.docs])
-        return FieldLists(words, counts, docs, np.concatenate([each.weights for each in held] or [NOTHING.weights]))
+        return FieldLists(words, counts, *map(np.concatenate, zip(NOTHING, *held, strict=True)))
 
     def lexicon(self, field: str) -> Lexicon:
         """Every term of a field, read once."""
@@ -374,7 +373,7 @@ class SegmentBuilder:
         """Add a chunk: its words, by field."""
         self._numbers.append(number)
         for name, field in self._fields.items():
-            field.add(self.size - 1, words[name])
+            field.add(words[name])
 
     def join(self, segment: Segment, deleted: Iterable[int]) -> None:
         """Add every chunk of another segment but the deleted ones."""
@@ -393,13 +392,11 @@ class SegmentBuilder:
     def files(self) -> Iterator[tuple[str, bytes]]:
         """The files, by how their names end."""
         bytes_of = {name: self._bytes(field.sizes) for name, field in self._fields.items()}
-        used = [(name, field) for name, field in self._fields.items() if field.terms]
-        lists, terms = bytearray(), _TermFile({name: nth for nth, (name, _) in enumerate(used)})
-        for nth, (name, field) in enumerate(used):
-            words, infos = _write_lists(field.postings(), bytes_of[name], lists)
-            terms.add(FIELD.pack(nth), words, infos)
+        lists = bytearray()
+        used = {name: field for name, field in self._fields.items() if field.terms}
+        terms = {name: _write_lists(field.lists(), bytes_of[name], lists) for name, field in used.items()}
         yield ".pst", bytes(lists)
-        yield ".trm", terms.file()
+        yield ".trm", _term_file(terms)
         yield ".number.col", np.array(self._numbers, ">i8").tobytes()
         # Nothing is stored in the index, and Whoosh wants to hear that of each document.
         yield "._stored.col", bytes(self.size) + b"B"
@@ -410,15 +407,6 @@ class SegmentBuilder:
     def _bytes(self, sizes: array[int]) -> NDArray[np.uint8]:
         """Numbers of words as Whoosh stores them, in a byte each."""
         return np.minimum(np.searchsorted(self._lengths, np.array(sizes, np.int64)), 255).astype(np.uint8)
-
-
-class _Postings(NamedTuple):
-    """Every list of a field, one after the other: the terms in order, where the list of each begins, and the lists."""
-
-    words: list[str]
-    starts: Numbers
-    docs: Numbers
-    often: Numbers
 
 
 class _Field:
@@ -432,23 +420,23 @@ class _Field:
         self._gathered = array("i")
         self._counted = 0
         """How many documents are counted; the words of the others are gathered."""
-        self._parts: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
+        self._parts: list[list[NDArray[np.int32]]] = []
         """Terms, documents, and how often the one is in the other; the documents never get smaller."""
 
-    def add(self, doc: int, words: Sequence[str]) -> None:
+    def add(self, words: Sequence[str]) -> None:
         self.sizes.append(len(words))
         self._gathered.extend(map(self.terms.__getitem__, words))
         if len(self._gathered) > GATHERED:
             self._count()
 
-    def join(self, lists: Any, live: NDArray[np.bool_], places: Numbers, sizes: Numbers) -> None:
+    def join(self, lists: FieldLists, live: NDArray[np.bool_], places: Numbers, sizes: Numbers) -> None:
         """Add the lists of another segment."""
         self._count()
         words, counts, docs, often = lists
         terms = np.repeat(np.fromiter(map(self.terms.__getitem__, words), np.int32, len(words)), counts)
         kept = live[docs]
         order = np.argsort(docs[kept], kind="stable")
-        self._parts.append(tuple(part[kept][order].astype(np.int32) for part in (terms, places[docs], often)))
+        self._parts.append([part[kept][order].astype(np.int32) for part in (terms, places[docs], often)])
         self.sizes.extend(sizes.tolist())
         self._counted = len(self.sizes)
 
@@ -458,13 +446,11 @@ class _Field:
         docs = np.repeat(np.arange(self._counted, len(self.sizes)), sizes)
         width = max(1, len(self.terms))
         pairs, often = np.unique(docs * width + np.array(self._gathered, np.int64), return_counts=True)
-        self._parts.append(
-            ((pairs % width).astype(np.int32), (pairs // width).astype(np.int32), often.astype(np.int32))
-        )
+        self._parts.append([part.astype(np.int32) for part in (pairs % width, pairs // width, often)])
         self._gathered = array("i")
         self._counted = len(self.sizes)
 
-    def postings(self) -> _Postings:
+    def lists(self) -> FieldLists:
         self._count()
         terms, docs, often = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
         used = np.zeros(len(self.terms), bool)
@@ -473,16 +459,15 @@ class _Field:
         ranks = np.zeros(len(self.terms), np.int32)
         ranks[np.fromiter(map(self.terms.__getitem__, words), np.int64, len(words))] = np.arange(len(words))
         terms = ranks[terms]
-        order = np.argsort(terms, kind="stable")
-        starts = np.searchsorted(terms[order], np.arange(len(words)))
-        return _Postings(words, starts, docs[order].astype(np.int64), often[order].astype(np.int64))
+        order, counts = np.argsort(terms, kind="stable"), np.bincount(terms, minlength=len(words))
+        return FieldLists(words, counts, docs[order].astype(np.int64), often[order].astype(np.int64))
 
 
-def _write_lists(postings: _Postings, lengths: NDArray[np.uint8], file: bytearray) -> tuple[list[bytes], bytes]:
+def _write_lists(lists: FieldLists, lengths: NDArray[np.uint8], file: bytearray) -> tuple[list[bytes], bytes]:
     """Append the lists of a field to the file of lists; returns its words, and their entries for the term file."""
-    words, starts, docs, often = postings
-    ends = np.append(starts[1:], len(docs))
-    blocks = -(-(ends - starts) // BLOCK)
+    words, counts, docs, often = lists
+    ends = np.cumsum(counts)
+    starts, blocks = ends - counts, -(-counts // BLOCK)
     first = np.cumsum(blocks) - blocks
     begins = np.repeat(starts, blocks) + BLOCK * (np.arange(blocks.sum()) - np.repeat(first, blocks))
     stops = np.append(begins[1:], len(docs))
@@ -501,7 +486,7 @@ def _write_lists(postings: _Postings, lengths: NDArray[np.uint8], file: bytearra
         if facts[-1]:
             places.append(len(file))
     infos = np.zeros(len(words), INFO)
-    infos["total"], infos["docs"] = np.add.reduceat(often, starts), ends - starts
+    infos["total"], infos["docs"] = np.add.reduceat(often, starts), counts
     infos["shortest"], infos["longest"] = np.minimum.reduceat(shortest, first), np.maximum.reduceat(longest, first)
     infos["most"], infos["first"], infos["last"] = np.maximum.reduceat(most, first), docs[starts], docs[ends - 1]
     infos["offset"], infos["length"] = places[:-1], np.diff(places)
@@ -523,38 +508,31 @@ def _write_block(
     file += (MAGIC if opens else b"") + INT.pack(-length if closes else length) + info + data
 
 
-class _TermFile:
-    """Whoosh's hash file of terms, with the places of all keys at its end."""
-
-    def __init__(self, fields: dict[str, int]) -> None:
-        self._fields = fields
-        self._data = bytearray(b"HSH3" + bytes([MD5]) + bytes(8))
-        self._tables: list[list[tuple[int, int]]] = [[] for _ in range(TABLES)]
-        self._places: list[int] = []
-
-    def add(self, prefix: bytes, words: list[bytes], infos: bytes) -> None:
-        data, places, tables, size = self._data, self._places, self._tables, INFO.itemsize
+def _term_file(fields: Mapping[str, tuple[list[bytes], bytes]]) -> bytes:
+    """Whoosh's hash file of the terms of each field, with the places of all keys at its end."""
+    data, size = bytearray(b"HSH3" + bytes([MD5]) + bytes(8)), INFO.itemsize
+    tables: list[list[tuple[int, int]]] = [[] for _ in range(TABLES)]
+    places: list[int] = []
+    for number, (words, infos) in enumerate(fields.values()):
+        prefix = FIELD.pack(number)
         for nth, word in enumerate(words):
-            key = prefix + word
-            place = len(data)
+            key, place = prefix + word, len(data)
             data += PLACE.pack(len(key), size) + key + infos[nth * size : (nth + 1) * size]
             hashed = int.from_bytes(md5(key, usedforsecurity=False).digest()[-4:], "big")
             tables[hashed & 255].append((hashed, place))
             places.append(place)
-
-    def file(self) -> bytes:
-        data = self._data
-        directory = bytearray()
-        for entries in self._tables:
-            directory += TABLE.pack(len(data), 2 * len(entries))
-            data += _hash_table(entries)
-        data += directory
-        start = len(data)
-        form = "I" if not self._places or self._places[-1] < 1 << 32 else "q"
-        extras = {"fieldmap": self._fields, "indextype": form, "indexlen": len(self._places)}
-        data += pickle.dumps(extras, PROTOCOL) + np.array(self._places, np.dtype(form).newbyteorder(">")).tobytes()
-        data += INT.pack(len(data) - start)
-        return bytes(data)
+    directory = bytearray()
+    for entries in tables:
+        directory += TABLE.pack(len(data), 2 * len(entries))
+        data += _hash_table(entries)
+    data += directory
+    start = len(data)
+    form = "I" if not places or places[-1] < 1 << 32 else "q"
+    numbers = {name: number for number, name in enumerate(fields)}
+    extras = {"fieldmap": numbers, "indextype": form, "indexlen": len(places)}
+    data += pickle.dumps(extras, PROTOCOL) + np.array(places, np.dtype(form).newbyteorder(">")).tobytes()
+    data += INT.pack(len(data) - start)
+    return bytes(data)
 
 
 def _hash_table(entries: list[tuple[int, int]]) -> bytes:

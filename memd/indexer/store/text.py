@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from whoosh import columns, fields, index
-from whoosh.analysis import Token
+from whoosh.analysis import IDTokenizer
 from whoosh.codec.whoosh3 import W3Codec
 from whoosh.filedb.filestore import FileStorage
 from whoosh.filedb.filetables import FileFormatError
@@ -32,6 +32,11 @@ FORMAT = 3
 """The version of the format; an index of another version is built again. (3: stems of other languages.)"""
 
 FIELDS = ("heading", "body", "exact")
+SCHEMA = fields.Schema(
+    number=fields.COLUMN(columns.NumericColumn("q")),
+    # The analyzer is never asked: a chunk's text is cut into terms before.
+    **{name: fields.TEXT(analyzer=IDTokenizer(), phrase=False) for name in FIELDS},
+)
 CODEC = W3Codec()
 
 MERGE_EVERY = 8
@@ -48,30 +53,6 @@ LOCKS: dict[Path, threading.Lock] = {}
 
 LENGTHS = np.array([byte_to_length(byte) for byte in range(256)], np.float32)
 """Whoosh stores the length of a field in one byte: these are the lengths that the bytes stand for."""
-
-
-class TermList:
-    """A Whoosh analyzer for texts that are already cut into terms."""
-
-    def __call__(self, value: Sequence[str], **options: Any) -> Iterator[Token]:
-        token = Token(positions=False, chars=False, removestops=True, mode=options.get("mode", ""))
-        for term in value:
-            token.text, token.boost, token.stopped = term, 1.0, False
-            yield token
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TermList)
-
-    def __hash__(self) -> int:
-        return hash(TermList)
-
-
-def _schema() -> fields.Schema:
-    analyzer = TermList()
-    return fields.Schema(
-        number=fields.COLUMN(columns.NumericColumn("q")),
-        **{name: fields.TEXT(analyzer=analyzer, phrase=False) for name in FIELDS},
-    )
 
 
 class TextIndex:
@@ -101,7 +82,7 @@ class TextIndex:
         with _reading("cannot be opened"):
             if damage := cache_folder.broken(self.folder):
                 raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
-            opened = FileStorage(str(self.folder)).open_index()
+            opened = FileStorage(str(self.folder)).open_index(schema=SCHEMA)
             self._sweep(opened)
             return opened
 
@@ -111,7 +92,7 @@ class TextIndex:
             shutil.rmtree(self.folder)
         try:
             self.folder.mkdir(parents=True)
-            created = FileStorage(str(self.folder)).create_index(_schema())
+            created = FileStorage(str(self.folder)).create_index(SCHEMA)
             cache_folder.write_format(self.folder, FORMAT)
         except OSError as error:
             raise disk_error(error) from error
@@ -125,15 +106,12 @@ class TextIndex:
 
     # --- writing ------------------------------------------------------------------------------------------
 
-    def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int]) -> None:
-        """Add and drop chunks in one commit; after an error the index is as it was."""
-        self._commit(add, drop)
-
     def tidy(self) -> None:
         """Join small segments; for a moment when nobody waits."""
-        self._commit((), (), join=True)
+        self.apply((), (), join=True)
 
-    def _commit(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: bool = False) -> None:
+    def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: bool = False) -> None:
+        """Add and drop chunks in one commit; after an error the index is as it was."""
         try:
             segments = self._index._segments()
             self._delete(segments, drop)
@@ -188,7 +166,7 @@ class TextIndex:
         with self._lock:
             self._postings = None
             self._segments.keep({segment.segment_id() for segment in segments})
-            index.TOC(_schema(), segments, generation).write(storage, name)
+            index.TOC(SCHEMA, segments, generation).write(storage, name)
             index.clean_files(storage, name, generation, segments)
 
     def _renew(self) -> None:
@@ -205,7 +183,7 @@ class TextIndex:
             return self._postings
 
     def _open_segment(self, segment: Any) -> Segment:
-        return Segment(SegmentReader(self._index.storage, _schema(), segment), LENGTHS)
+        return Segment(SegmentReader(self._index.storage, SCHEMA, segment), LENGTHS)
 
     def count(self) -> int:
         # Whoosh looks for the newest table of contents and then opens it: a commit may remove it in between.
@@ -245,7 +223,7 @@ class FollowedTextIndex(TextIndex):
 
     def _open_or_make(self) -> Any:
         with _reading("cannot be opened"):
-            return FileStorage(str(self.folder)).open_index()
+            return FileStorage(str(self.folder)).open_index(schema=SCHEMA)
 
     def follow(self) -> None:
         """Read the last commit from now on."""

@@ -265,9 +265,8 @@ class VectorStore:
     def forget(self, workspace: int) -> None:
         """Drop the collections of a workspace."""
         with self.changed:
-            gone = [name for name, one in self._collections.items() if one.source.workspace == workspace]
-            for name in gone:
-                del self._collections[name]
+            others = {name: one for name, one in self._collections.items() if one.source.workspace != workspace}
+            self._collections = others
         self.sweep()
 
     def sweep(self) -> None:
