@@ -280,12 +280,10 @@ class ContextInputs:
 
     def standing(self, memory: int, relevance: float = 0.0) -> spreading.MemoryStanding:
         row = self.rows[memory]
-        # MEMORY.md never ages, whenever it was last changed.
-        day = None if row["role"] == "memory" else lookup.day_of(row)
         declared = json.loads(row["declared"]).get("importance")
         return spreading.MemoryStanding(
-            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day, bool(row["pinned"]),
-            BASE if declared is None else declared,
+            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], lookup.own_day(row),
+            bool(row["pinned"]), BASE if declared is None else declared,
         )  # fmt: skip
 
 

@@ -33,17 +33,6 @@ MOST_READ = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Voices:
-    """What one workspace knows of a question: by its words and by its meaning; None for a voice that was not asked."""
-
-    postings: Postings
-    words: WordMatches | None
-    meaning: QuestionVector | None
-    unheard: bool = False
-    """Whether the question went without its meaning because the model failed."""
-
-
-@dataclass(frozen=True, slots=True)
 class CandidatePool:
     """The chunks that were found."""
 
@@ -86,13 +75,9 @@ class Candidate:
 
 
 def gather(
-    connection: Connection,
-    index: WorkspaceIndex,
-    question: ParsedQuestion,
-    postings: Postings,
-    words: WordMatches | None,
-    limit: int,
-) -> CandidatePool:
+    connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, postings: Postings,
+    words: WordMatches | None, limit: int,
+) -> CandidatePool:  # fmt: skip
     """The best chunks by the question's words, and those of the files and days that it names."""
     depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
     among = allowed(connection, index, question, postings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from itertools import islice, takewhile
 from sqlite3 import Connection, Row
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from memd.indexer.language import times
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.query import lookup, ranking, signals
-from memd.indexer.query.candidates import Ids, Voices
+from memd.indexer.query.candidates import Candidate, Ids
 from memd.indexer.query.lines import LineUnit, first_unit, last_unit, units_of
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.ranking import Floats
@@ -32,107 +32,78 @@ READ_FIRST = 10.0
 """More than all other parts of a score together."""
 
 
-@dataclass(slots=True)
-class Evidence:
-    """What speaks for each row, part by part, and the scores; best first."""
-
-    rows: list[Row]
-    parts: dict[str, Floats]
-    scores: Floats
-    ties: Ids
-    """Their order among equals, so that it never wavers."""
-
-    def sorted(self) -> Evidence:
-        return self._only(np.lexsort((self.ties, -self.scores)))
-
-    def _only(self, places: Ids) -> Evidence:
-        return Evidence(
-            [self.rows[at] for at in places],
-            {name: values[places] for name, values in self.parts.items()},
-            self.scores[places],
-            self.ties[places],
-        )
-
-    def parts_by_row(self) -> list[dict[str, float]]:
-        columns = np.column_stack(list(self.parts.values())).tolist()
-        return [dict(zip(self.parts, values, strict=True)) for values in columns]
-
-
-@dataclass(frozen=True, slots=True)
 class CandidateMemories:
     """The chunks of the memories that the candidates belong to, in the order of their files."""
 
-    siblings: Sequence[tuple[int, int]]
-    """Each chunk with the number of its memory."""
-    chunks: Ids
-    memory: Ids
-    """By place: which of the memories, counted from 0."""
-    place: dict[int, int]
-
-    @property
-    def count(self) -> int:
-        return int(np.max(self.memory, initial=-1)) + 1
+    def __init__(self, connection: Connection, rows: Iterable[Row]) -> None:
+        siblings = lookup.siblings(connection, {row["memory"] for row in rows})
+        self.chunks = [chunk for chunk, _ in siblings]
+        self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
+        numbers, self.memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
+        """By place: which of the memories, counted from 0."""
+        self.count = len(numbers)
 
     def next_to(self, chunk: int, step: int) -> int | None:
         """The chunk before or after another one in its memory."""
         at = self.place[chunk]
         other = at + step
-        inside = 0 <= other < len(self.siblings) and self.siblings[other][1] == self.siblings[at][1]
-        return self.siblings[other][0] if inside else None
+        inside = 0 <= other < len(self.chunks) and self.memory[other] == self.memory[at]
+        return self.chunks[other] if inside else None
 
 
 def weigh(
-    connection: Connection,
-    index: WorkspaceIndex,
-    rows: Iterable[Row],
-    question: ParsedQuestion,
-    voices: Voices,
-    limit: int,
-) -> Evidence:
-    """Everything that speaks for these rows; the best of them, at least `limit`, are read line by line."""
-    rows = list(rows)
-    memories = _memories(connection, rows)
+    connection: Connection, index: WorkspaceIndex, rows: Sequence[Row], question: ParsedQuestion,
+    words: WordMatches | None, meaning: QuestionVector | None, limit: int,
+) -> list[Candidate]:  # fmt: skip
+    """The rows with what speaks for each, best first; the best, at least `limit`, are read line by line."""
+    memories = CandidateMemories(connection, rows)
     # A chunk may have gone, or moved to another memory, since its row was read.
     known = (row for row in rows if row["id"] in memories.place)
     rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
-    parts = _of_chunks(index, rows, memories, question, voices)
+    parts = _of_chunks(index, rows, memories, question, words, meaning)
     # What has the very words is read whatever the rest means.
-    promise = signals.score(parts) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
-    found = Evidence(rows, parts, promise, np.arange(len(rows))).sorted()
-    if voices.words is None or not rows:
-        return found
-    # What defines a name, and what someone says of themselves, is one line beside others that have the words often.
-    read = found.rows[: max(READ_DEEP if question.defines or question.own else READ, limit)]
-    best = best_lines(voices.words, question, _lines(connection, read, memories))
-    for name, values in best.items():
-        found.parts[name] = np.concatenate((values, np.zeros(len(found.rows) - len(read))))
-    return replace(found, scores=signals.score(found.parts)).sorted()
+    scores = signals.score(parts) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
+    if words is not None and rows:
+        # What defines a name, or someone says of themselves, is one line beside others that have the words often.
+        most = max(READ_DEEP if question.defines or question.own else READ, limit)
+        read = np.argsort(-scores, kind="stable")[:most]
+        best = best_lines(words, question, _lines(connection, [rows[at] for at in read], memories))
+        for name, values in best.items():
+            parts[name] = np.zeros(len(rows))
+            parts[name][read] = values
+        scores = signals.score(parts)
+    by_row = np.column_stack(list(parts.values())).tolist()
+    return [
+        Candidate(index, rows[at], float(scores[at]), {}, dict(zip(parts, by_row[at], strict=True)))
+        for at in np.argsort(-scores, kind="stable")
+    ]
 
 
 # --- the chunks ---------------------------------------------------------------------------------------------
 
 
 def _of_chunks(
-    index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion, voices: Voices
-) -> dict[str, Floats]:
+    index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion,
+    words: WordMatches | None, meaning: QuestionVector | None,
+) -> dict[str, Floats]:  # fmt: skip
     own = np.array([memories.place[row["id"]] for row in rows], np.int64)
-    days = [_day(row) for row in rows]
+    days = [lookup.own_day(row) for row in rows]
     earned, sections = np.zeros(len(memories.chunks)), None
     docs = np.full(len(memories.chunks), -1)
-    if voices.words is not None:
-        docs = voices.words.postings.places(memories.chunks)
+    if words is not None:
+        docs = words.postings.places(np.array(memories.chunks, np.int64))
         known = docs >= 0
-        earned[known] = voices.words.earned()[docs[known]]
-        sections = voices.words.of_sections(docs[known], memories.memory[known], memories.count)[memories.memory[own]]
-    near = _by_meaning(index, memories, own, voices.meaning, earned) if voices.meaning is not None else (None,) * 3
+        earned[known] = words.earned()[docs[known]]
+        sections = words.of_sections(docs[known], memories.memory[known], memories.count)[memories.memory[own]]
+    near = _by_meaning(index, memories, own, meaning, earned) if meaning is not None else (None,) * 3
     facts = ChunkFacts(
         question,
         rows,
         days,
         [times.newness(day, question.today, row["role"] == "memory") for row, day in zip(rows, days, strict=True)],
-        voices.words,
+        words,
         docs[own],
-        earned[own] if voices.words is not None else None,
+        earned[own] if words is not None else None,
         sections,
         *near,
     )
@@ -143,10 +114,10 @@ def _by_meaning(
     index: WorkspaceIndex, memories: CandidateMemories, own: Ids, meaning: QuestionVector, earned: Floats
 ) -> tuple[Floats, Floats, NDArray[np.bool_] | None]:
     """How near each chunk is, how near its memory is, and whether it is in another language than the question."""
-    near = _completed(meaning.near(index, memories.chunks.tolist()), earned)
+    near = _completed(meaning.near(index, memories.chunks), earned)
     best = np.full(memories.count, -1.0)
     np.maximum.at(best, memories.memory, near)
-    return near[own], best[memories.memory[own]], meaning.translated(index, memories.chunks[own].tolist())
+    return near[own], best[memories.memory[own]], meaning.translated(index, [memories.chunks[at] for at in own])
 
 
 def _completed(near: Floats, earned: Floats) -> Floats:
@@ -156,11 +127,6 @@ def _completed(near: Floats, earned: Floats) -> Floats:
     for at in np.flatnonzero(unknown & (earned > 0)):
         complete[at] = np.max(near[~unknown & (earned <= earned[at])], initial=0.0)
     return complete
-
-
-def _day(row: Row) -> date | None:
-    """The note's own day; MEMORY.md has none, whenever it was last changed."""
-    return None if row["role"] == "memory" else lookup.day_of(row)
 
 
 # --- the lines ----------------------------------------------------------------------------------------------
@@ -222,13 +188,6 @@ def read_ahead(rows: Iterable[Row], enough: Callable[[], bool]) -> None:
         units_of(row["text"], row["language"])
 
 
-def _memories(connection: Connection, rows: Sequence[Row]) -> CandidateMemories:
-    siblings = lookup.siblings(connection, {row["memory"] for row in rows})
-    chunks = np.array([chunk for chunk, _ in siblings], np.int64)
-    _, memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
-    return CandidateMemories(siblings, chunks, memory, {chunk: at for at, (chunk, _) in enumerate(siblings)})
-
-
 def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemories) -> list[ChunkLines]:
     """The lines of each chunk, with the nearest line of the chunks beside it."""
     known = {row["id"]: row for row in rows}
@@ -245,7 +204,7 @@ def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemor
             units_of(row["text"], row["language"]),
             one(before, last_unit),
             one(after, first_unit),
-            _day(row),
+            lookup.own_day(row),
             row["kind"] == "semantic",
         )
         for row, (before, after) in zip(rows, beside, strict=True)

@@ -139,6 +139,11 @@ def day_of(row: Row) -> date | None:
         return None
 
 
+def own_day(row: Row) -> date | None:
+    """The note's own day; MEMORY.md never ages, whenever it was last changed."""
+    return None if row["role"] == "memory" else day_of(row)
+
+
 def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject]:
     """The filters as SQL, each behind an `AND`, and its values."""
     values = {name: value for name in CONDITIONS if (value := getattr(filters, name).rstrip("/"))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,20 +51,15 @@ def by_length(lengths: Floats, mean: float) -> Floats:
 # --- by ranks only ------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class FusedRank:
-    """A chunk's score and its place in each voice, counted from 1."""
-
-    score: float = 0.0
-    ranks: dict[str, int] = field(default_factory=dict)
-
-
-def reciprocal_ranks(voices: Mapping[str, Sequence[int]], k: int) -> dict[int, FusedRank]:
-    """Reciprocal rank fusion: each voice gives 1 / (k + rank); what several voices found rises."""
-    fused: dict[int, FusedRank] = {}
+def ranks_of(voices: Mapping[str, Sequence[int]]) -> dict[int, dict[str, int]]:
+    """The place of each chunk in each voice that found it, counted from 1."""
+    ranks: dict[int, dict[str, int]] = {}
     for voice, chunks in voices.items():
         for rank, chunk in enumerate(chunks, 1):
-            ranked = fused.setdefault(chunk, FusedRank())
-            ranked.score += 1.0 / (k + rank)
-            ranked.ranks[voice] = rank
-    return fused
+            ranks.setdefault(chunk, {})[voice] = rank
+    return ranks
+
+
+def reciprocal(ranks: Mapping[str, int], k: int) -> float:
+    """Reciprocal rank fusion: each voice gives 1 / (k + rank); what several voices found rises."""
+    return sum(1.0 / (k + rank) for rank in ranks.values())
