@@ -32,6 +32,8 @@ MAX_WORD = 120
 """Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
 
 STOPWORDS = frozenset(TABLES["stopwords"].split())
+SMALL = {"": STOPWORDS, **{language: frozenset(listed.split()) for language, listed in SMALL_WORDS.items()}}
+"""The words that say nothing by themselves, by the language of a question; empty for English."""
 
 
 class Word(NamedTuple):
@@ -153,13 +155,7 @@ def telling_words(words: Iterable[Word]) -> list[Word]:
 
 def is_small(word: Word) -> bool:
     """Whether a word says nothing by itself, in English or in the language of its question."""
-    plain = word.exact[0]
-    return plain in STOPWORDS if not word.language else plain in _small_words(word.language)
-
-
-@lru_cache
-def _small_words(language: str) -> frozenset[str]:
-    return frozenset(SMALL_WORDS.get(language, "").split())
+    return word.exact[0] in SMALL.get(word.language, ())
 
 
 def distinct_terms(words: Iterable[Word]) -> list[str]:
