@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from memd.indexer.language.words import Word, only_terms, telling_words, words
 from memd.indexer.query.certainty import confidence, verdict
-from memd.indexer.query.grep import texts
+from memd.indexer.query.grep import contents
 from memd.indexer.query.hits import hit_of
 from memd.indexer.query.lookup import key_of
 from memd.models import Answer, Ask, Chunk, Hit, Memory, Note, Workspace
@@ -19,8 +19,8 @@ def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> A
     """The chunks that have most of the question's words, those of the newest files first."""
     sought = telling_words(words(ask.query))
     found: list[Hit] = []
-    for workspace, path, text in texts(workspaces, max_bytes):
-        note = parse(path, without_markers(text))
+    for workspace, path, content in contents(workspaces, max_bytes):
+        note = parse(path, without_markers(content.text))
         found += (
             _hit(workspace, note, memory, chunk, share)
             for memory in note.memories
