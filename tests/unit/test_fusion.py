@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memd.indexer.query.ranking import ranks_of, reciprocal
+from memd.indexer.query.search import ranks_of, reciprocal
 
 
 def test_what_both_voices_know_rises_above_what_one_knows_best():

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 
 from memd.errors import StoreBroken
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import is_small
-from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking, signals
-from memd.indexer.query.candidates import Candidate
+from memd.indexer.query import candidates, certainty, grep, hits, lookup, meaning, signals
+from memd.indexer.query.candidates import Candidate, CandidatePool
 from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import QuestionFuture, QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
@@ -228,14 +228,14 @@ def _search_workspace(
     connection, postings = stores.ledger.reader, index.text.postings()
     begun = meaning.begin(stores, question.text) if ask.mode != "text" else None
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    pool = candidates.gather(connection, index, question, postings, words, ask.limit)
+    pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
     by_words = [rows[chunk] for chunk in pool.known_to(rows).get("text", ())]
     heard, unheard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else (None, False)
     nearness = None
     if heard is not None:
-        pool = pool.with_nearest(stores, index, heard)
+        pool.add_nearest(stores, index, heard)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
         nearness = heard.nearness(next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None))
     elif not postings.count and catalog.has_chunks(connection, index.id):
@@ -246,15 +246,29 @@ def _search_workspace(
         undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words
         # What has expired, or is gone by now, makes nothing known.
         undated = undated.without(pool.ids - rows.keys())
-    ranks = ranking.ranks_of(pool.known_to(rows))
+    ranks = ranks_of(pool.known_to(rows))
     if ask.fusion == "rrf":
-        scores = {chunk: ranking.reciprocal(places, ask.rrf_k) for chunk, places in ranks.items()}
+        scores = {chunk: reciprocal(places, ask.rrf_k) for chunk, places in ranks.items()}
         found = [Candidate(index, rows[chunk], score, ranks[chunk]) for chunk, score in scores.items()]
     else:
-        found = evidence.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
+        found = signals.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
         for one in found:
             one.ranks = ranks.get(one.row["id"], {})
     return WorkspaceResult(found, words, heard, unheard, nearness, undated)
+
+
+def ranks_of(voices: Mapping[str, Sequence[int]]) -> dict[int, dict[str, int]]:
+    """The place of each chunk in each voice that found it, counted from 1."""
+    ranks: dict[int, dict[str, int]] = {}
+    for voice, chunks in voices.items():
+        for rank, chunk in enumerate(chunks, 1):
+            ranks.setdefault(chunk, {})[voice] = rank
+    return ranks
+
+
+def reciprocal(ranks: Mapping[str, int], k: int) -> float:
+    """Reciprocal rank fusion: each voice gives 1 / (k + rank); what several voices found rises."""
+    return sum(1.0 / (k + rank) for rank in ranks.values())
 
 
 def _meaning(
@@ -263,7 +277,7 @@ def _meaning(
     """The question's vector; until another process has made it, the rows that were found by words are read."""
     text = _corrected(question.text, words)
     if begun is not None and question.text == text:
-        evidence.read_ahead(rows, begun.done)
+        signals.read_ahead(rows, begun.done)
     return meaning.question_vector(stores, text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from sqlite3 import Row
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
         **history.authors_at(stores.ledger.reader, index.id, path, row["start_line"], row["end_line"]),
     }
     question = parse(ask.query, ask.day, ask.filters)
-    if reasons := _filtered_by(stores, index, chunk, question):
+    if reasons := _filtered_by(stores, index, row, question):
         return {**passage, "reasons": reasons}
     found = search.rank(stores, [index], ask, question, also=[chunk])
     own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
@@ -56,11 +57,11 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
     return chunks.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")
 
 
-def _filtered_by(stores: Stores, index: WorkspaceIndex, chunk: int, question: ParsedQuestion) -> list[str]:
+def _filtered_by(stores: Stores, index: WorkspaceIndex, row: Row, question: ParsedQuestion) -> list[str]:
     """The filters, phrases and exclusions that the passage does not pass."""
-    connection, reasons = stores.ledger.reader, []
+    connection, chunk, reasons = stores.ledger.reader, row["id"], list[str]()
     if chunk not in lookup.join(connection, [chunk], Filters()):
-        why = "it was deleted" if lookup.is_deleted(connection, chunk) else "its ttl has run out"
+        why = "it was deleted" if row["deleted"] else "its ttl has run out"
         return [f"{why}: memd gc lists it"]
     for name in ("kind", "tags", "role", "path", "since", "until", "tier"):
         value = getattr(question.filters, name)
