@@ -101,7 +101,7 @@ def stems_of(text: str, language: str) -> list[str]:
 
 def forms_in(word: Word) -> list[str]:
     """What a word of a question in another language may be indexed as, besides its terms."""
-    plain = word.exact[0] if word.exact else ""
+    plain = word.exact[0]
     if word.language not in STEMMERS or not plain.isalpha():
         return []
     stem = _marked_stem(plain, word.language) or f"{word.language}{STEM_OF}{word.terms[0]}"
@@ -116,7 +116,7 @@ HALF_LETTERS = 4
 
 def compound_parts(word: Word) -> Iterator[tuple[list[str], list[str]]]:
     """The ways to take a long word apart, each half as what it may be indexed as; longest second halves first."""
-    plain = word.exact[0] if word.exact else ""
+    plain = word.exact[0]
     if word.language not in COMPOUNDING or not plain.isalpha():
         return
     for at in range(HALF_LETTERS, len(plain) - HALF_LETTERS + 1):

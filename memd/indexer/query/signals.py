@@ -106,11 +106,6 @@ def _completed(near: Floats, earned: Floats) -> Floats:
     return complete
 
 
-def _days_asked(chunks: ChunkFacts) -> Values:
-    asked = chunks.question.times
-    return (times.nearness(day, asked) if asked.spans else 0.0 for day in chunks.days)
-
-
 def _named(chunks: ChunkFacts) -> Values:
     words = chunks.words
     return (words.in_name(row["stem"]) for row in chunks.rows) if words is not None else None
@@ -147,7 +142,7 @@ def _kind(chunks: ChunkFacts, kind: str) -> Values:
 
 OF_A_CHUNK = (
     # How near the note's day is to a time that the question names.
-    Signal("date", 0.7, _days_asked, EXTRA),
+    Signal("date", 0.7, lambda chunks: (times.nearness(day, chunks.question.times) for day in chunks.days), EXTRA),
     # How new the note is; MEMORY.md and what has no date are neither new nor old.
     Signal("recency", 0.03, lambda chunks: chunks.newness),
     # The priority that a note declares, and its importance, which fades while nobody asks for it.
