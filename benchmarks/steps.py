@@ -34,10 +34,10 @@ PARTS = {
     "the question is read": "parse",
     "words": "match_words",
     "model": "meaning.question_vector",
-    "the best by words": "candidates.gather",
-    "vectors": "CandidatePool.with_nearest",
+    "the best by words": "CandidatePool",
+    "vectors": "QuestionVector.nearest",
     "join with the ledger": "lookup.join",
-    "evidence and passages": "evidence.weigh",
+    "evidence and passages": "signals.weigh",
     "hits": "hits.answer",
 }
 """Each part is a step of indexer/query/search.py; the words are looked up before the model is asked."""

@@ -16,10 +16,11 @@ import random
 import re
 from calendar import month_name
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -55,7 +56,9 @@ class LineSpan:
 
 def score(covered: Cover, lengths: Sequence[int], places: int) -> Figures:
     """Every figure of one question that has so many places to find."""
-    within = _union(covered[: _fitting(lengths)])
+    # How many hits, from the first, fit into the budget.
+    fitting = sum(spent <= BUDGET for spent in accumulate(lengths))
+    within = _union(covered[:fitting])
     first5, first10 = _union(covered[:5]), _union(covered[:10])
     return {
         "any@2k": float(bool(within)),
@@ -72,16 +75,6 @@ def score(covered: Cover, lengths: Sequence[int], places: int) -> Figures:
 
 def _union(covered: Cover) -> frozenset[int]:
     return frozenset().union(*covered)
-
-
-def _fitting(lengths: Sequence[int]) -> int:
-    """How many hits, from the first, fit into the budget."""
-    spent = 0
-    for nth, length in enumerate(lengths):
-        spent += length
-        if spent > BUDGET:
-            return nth
-    return len(lengths)
 
 
 def _ndcg(covered: Cover, places: int) -> float:
@@ -193,13 +186,11 @@ def _question(line: int, entry: Any) -> ExamQuestion | None:
         raise ValueError('"question" must be a text')
     if len(text) > LONGEST_QUESTION:
         raise ValueError(f'"question" is longer than {LONGEST_QUESTION:,} characters')
-    # The places of a labelled collection: its turns, or its sessions where it has no turns.
-    gold = _list(entry, "gold_turns") or _list(entry, "gold_sessions")
-    expected = (*_expected(entry), *_texts(entry), *map(_place, gold))
+    expected = tuple(dict.fromkeys(_expected(entry)))
     if not expected:
         raise ValueError('it does not say what to expect: "expect" (a key or path:line) or "expect_text"')
     ns = entry.get("ns", entry.get("haystack")) or ""
-    return ExamQuestion(line, text, tuple(dict.fromkeys(expected)), str(entry.get("category") or ""), str(ns))
+    return ExamQuestion(line, text, expected, str(entry.get("category") or ""), str(ns))
 
 
 def _list(entry: dict[str, Any], name: str) -> list[Any]:
@@ -207,16 +198,20 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
-def _expected(entry: dict[str, Any]) -> list[ExpectedAnswer]:
-    found = []
+def _expected(entry: dict[str, Any]) -> Iterator[ExpectedAnswer]:
     for value in _list(entry, "expect"):
         if isinstance(value, dict):
-            found.append(_place(value))
+            yield _place(value)
         elif isinstance(value, str) and value.strip():
-            found.append(_from_text(value.strip()))
+            yield _from_text(value.strip())
         else:
             raise ValueError(f'"expect" must be a key or path:line, or a list of them, not {value!r}')
-    return found
+    for value in _list(entry, "expect_text"):
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(f'"expect_text" must be a text, or a list of texts, not {value!r}')
+        yield ExpectedAnswer(f'"{value.strip()}"', text=_flat(value))
+    # The places of a labelled collection: its turns, or its sessions where it has no turns.
+    yield from map(_place, _list(entry, "gold_turns") or _list(entry, "gold_sessions"))
 
 
 def _from_text(value: str) -> ExpectedAnswer:
@@ -229,15 +224,6 @@ def _from_text(value: str) -> ExpectedAnswer:
     if last < first:
         raise ValueError(f'"expect": the lines of {value} run backwards')
     return ExpectedAnswer(value, LineSpan(place["path"].removeprefix("./"), first, last))
-
-
-def _texts(entry: dict[str, Any]) -> list[ExpectedAnswer]:
-    found = []
-    for value in _list(entry, "expect_text"):
-        if not isinstance(value, str) or not value.strip():
-            raise ValueError(f'"expect_text" must be a text, or a list of texts, not {value!r}')
-        found.append(ExpectedAnswer(f'"{value.strip()}"', text=_flat(value)))
-    return found
 
 
 def _place(value: Any) -> ExpectedAnswer:
@@ -324,11 +310,8 @@ def make_probes(passages: Sequence[ProbePassage], each: int = EACH) -> list[Prob
     spread = Counter(word for passage in passages for word in set(words(passage.text)))
     makers: dict[str, Callable[..., str]]
     makers = {"term": partial(_term, all_here=len(passages) < MANY), "paraphrase": _paraphrase, "date": _date}
-    return [
-        probe
-        for kind, maker in makers.items()
-        for probe in _of_kind(kind, partial(maker, spread=spread), passages, each)
-    ]
+    made = (_of_kind(kind, partial(maker, spread=spread), passages, each) for kind, maker in makers.items())
+    return [probe for probes in made for probe in probes]
 
 
 def _of_kind(
@@ -346,11 +329,8 @@ def _of_kind(
 
 def words(text: str) -> list[str]:
     """The words that can identify a passage."""
-    return [
-        word
-        for word in (found.casefold() for found in WORD.findall(text))
-        if SHORTEST_WORD <= len(word) <= LONGEST_WORD
-    ]
+    found = (word.casefold() for word in WORD.findall(text))
+    return [word for word in found if SHORTEST_WORD <= len(word) <= LONGEST_WORD]
 
 
 def _draw(kind: str, passage: ProbePassage) -> bytes:
@@ -391,10 +371,8 @@ def _date(passage: ProbePassage, spread: Counter[str]) -> str:
     if day is None or not ranked:
         return ""
     shared = [word for word in ranked if spread[word] > 1]
-    year, month, number = (int(part) for part in day.groups())
-    if not 1 <= month <= 12:
-        return ""
-    return f"what happened on {number} {month_name[month]} {year}, {(shared or ranked)[0]}"
+    year, month, number = map(int, day.groups())
+    return f"what happened on {number} {month_name[month]} {year}, {(shared or ranked)[0]}" if 1 <= month <= 12 else ""
 
 
 # --- the report ---------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from memd.errors import (
     VersionConflict,
 )
 from memd.indexer.language.question import parse
-from memd.indexer.query import evidence, lookup
-from memd.indexer.query.candidates import Voices
+from memd.indexer.query import lookup, signals
 from memd.indexer.store import catalog
 from memd.models import Filters
 from memd.protocol.client import Client
@@ -555,6 +554,5 @@ def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path
     gone = rows[0]["id"]
     with stores.ledger.write() as connection:
         catalog.drop_chunks(connection, [gone])
-    voices = Voices(index.text.postings(), None, None)
-    found = evidence.weigh(reader, index, rows, parse("tea", date(2026, 2, 16)), voices, 8)
-    assert {row["id"] for row in found.rows} == {row["id"] for row in rows} - {gone}
+    found = signals.weigh(reader, index, rows, parse("tea", date(2026, 2, 16)), None, None, 8)
+    assert {one.row["id"] for one in found} == {row["id"] for row in rows} - {gone}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from memd.indexer.query.ranking import reciprocal_ranks
+from memd.indexer.query.search import ranks_of, reciprocal
 
 
 def test_what_both_voices_know_rises_above_what_one_knows_best():
-    fused = reciprocal_ranks({"text": [1, 2, 3], "vector": [4, 2, 5]}, k=60)
-    assert max(fused, key=lambda chunk: fused[chunk].score) == 2
-    assert fused[2].ranks == {"text": 2, "vector": 2}
-    assert fused[1].ranks == {"text": 1}
-    assert abs(fused[1].score - 1 / 61) < 1e-12
+    ranks = ranks_of({"text": [1, 2, 3], "vector": [4, 2, 5]})
+    assert max(ranks, key=lambda chunk: reciprocal(ranks[chunk], k=60)) == 2
+    assert ranks[2] == {"text": 2, "vector": 2}
+    assert ranks[1] == {"text": 1}
+    assert abs(reciprocal(ranks[1], k=60) - 1 / 61) < 1e-12
 
 
 def test_a_single_voice_keeps_its_order():
-    fused = reciprocal_ranks({"text": [3, 1, 2]}, k=60)
-    assert sorted(fused, key=lambda chunk: -fused[chunk].score) == [3, 1, 2]
+    ranks = ranks_of({"text": [3, 1, 2]})
+    assert sorted(ranks, key=lambda chunk: -reciprocal(ranks[chunk], k=60)) == [3, 1, 2]

@@ -11,10 +11,9 @@ import pytest
 from memd.indexer.language.question import parse
 from memd.indexer.language.words import words
 from memd.indexer.query import signals
-from memd.indexer.query.evidence import ChunkLines, best_lines
-from memd.indexer.query.lines import LineUnit, units_of
-from memd.indexer.query.ranking import Floats
-from memd.indexer.query.wording import match_words
+from memd.indexer.query.lines import ChunkLines, LineUnit, units_of
+from memd.indexer.query.signals import best_lines
+from memd.indexer.query.wording import Floats, match_words
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 

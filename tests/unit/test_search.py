@@ -18,8 +18,7 @@ from memd.indexer.language.question import parse
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.query import certainty, evidence, lookup, many_workspaces, meaning
-from memd.indexer.query.candidates import Voices
+from memd.indexer.query import certainty, lookup, many_workspaces, meaning, signals
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
@@ -236,11 +235,11 @@ def test_a_chunk_that_goes_between_two_looks_is_left_out(lab: Lab):
     connection = lab.stores.ledger.reader
     rows = list(lookup.join(connection, lookup.allowed(connection, index.id, Filters()), Filters()).values())
     question, postings = parse("router apple", TODAY), index.text.postings()
-    voices = Voices(postings, match_words(postings, question.words), None)
+    matches = match_words(postings, question.words)
     lab.save({"memory/2026-02-10.md": "## Other\n\nThe secret is out.\n"})
-    weighed = evidence.weigh(connection, index, rows, question, voices, 8)
-    assert [row["path"] for row in weighed.rows] == ["memory/2026-02-01.md"]
-    assert {len(values) for values in weighed.parts.values()} == {1}
+    weighed = signals.weigh(connection, index, rows, question, matches, None, 8)
+    assert [one.row["path"] for one in weighed] == ["memory/2026-02-01.md"]
+    assert weighed[0].parts
 
 
 def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_out(lab: Lab):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from sqlite3 import Connection, Row
 
 from memd.indexer.language.question import ParsedQuestion, parse
@@ -37,9 +37,11 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     indexes = [stores.index(ns) for ns in task.ask.ns]
     question = parse(task.ask.query, task.ask.day, task.ask.filters)
     inputs = ContextInputs(stores, {index.id: index for index in indexes}, task, question)
-    pinned = _pinned(inputs)
+    pinned = inputs.read_pinned()
     found = _search(inputs)
-    scores = spreading.scores_of(_standings(inputs, found.near), task.ask.day, task.ask.all_tiers)
+    inputs.read(found.near)
+    standings = [inputs.standing(memory, near) for memory, near in found.near.items() if memory in inputs.rows]
+    scores = spreading.scores_of(standings, task.ask.day, task.ask.all_tiers)
     web = _neighbourhood(inputs, [*scores, *pinned], found.near)
     pool = _spread(inputs, scores, web)
     packer, estimated = packer_for(inputs, [*pool.scores, *pinned], web.against)
@@ -65,9 +67,12 @@ def assemble(stores: Stores, task: ContextTask) -> AssembledContext:
     }  # fmt: skip
     # What the task is about comes first; what always holds follows.
     bundle.packed = [*about, *pins]
-    context = rendered(inputs, bundle, {"verdict": found.verdict, "tokens_estimated": estimated,
-                                        "compaction_suggested": bool(why), "explain": explain})  # fmt: skip
-    return replace(context, unheard=found.unheard)
+    text = "".join(one.text for one in bundle.packed).rstrip("\n")
+    memories = [_memory(inputs, one) for one in bundle.packed]
+    result = {"text": f"{text}\n" if text else "", "memories": memories, "tokens": bundle.tokens,
+              "budget": task.budget, "verdict": certainty.verdict(bool(found.relevance), found.confidence),
+              "tokens_estimated": estimated, "compaction_suggested": bool(why), "explain": explain}  # fmt: skip
+    return AssembledContext(result, tuple(one.memory for one in bundle.packed), found.unheard)
 
 
 # --- what is found ------------------------------------------------------------------------------------------
@@ -83,16 +88,6 @@ class SearchRelevance:
     chunks: int
     unheard: bool = False
     """Whether the model failed to give the question's vector."""
-
-    @property
-    def verdict(self) -> str:
-        return certainty.verdict(bool(self.relevance), self.confidence)
-
-
-def _pinned(inputs: ContextInputs) -> list[int]:
-    """The pinned memories, most important first."""
-    inputs.read_pinned()
-    return sorted(inputs.rows, key=lambda memory: (-inputs.rows[memory]["importance"], *inputs.place(memory)))
 
 
 def _search(inputs: ContextInputs) -> SearchRelevance:
@@ -125,11 +120,6 @@ def _relevance(place: candidates.Candidate, ask: Ask) -> float:
     if place.parts:
         return signals.relevance(place.parts)
     return min(1.0, place.score * (ask.rrf_k + 1) / VOICES) if place.ranks else 1.0
-
-
-def _standings(inputs: ContextInputs, relevant: Mapping[int, float]) -> list[spreading.MemoryStanding]:
-    inputs.read(relevant)
-    return [inputs.standing(memory, relevance) for memory, relevance in relevant.items() if memory in inputs.rows]
 
 
 # --- the edges around it ------------------------------------------------------------------------------------
@@ -262,9 +252,11 @@ class ContextInputs:
         new = json.dumps([memory for memory in memories if memory not in self.rows])
         self._select("m.id IN (SELECT value FROM json_each(?))", new)
 
-    def read_pinned(self) -> None:
+    def read_pinned(self) -> list[int]:
+        """The pinned memories, most important first; nothing else has been read before."""
         for workspace in self.indexes:
             self._select(f"m.workspace = ? AND {lookup.IS_PINNED}", workspace)
+        return sorted(self.rows, key=lambda memory: (-self.rows[memory]["importance"], *self.place(memory)))
 
     def _select(self, clause: str, value: object) -> None:
         for key, row in lookup.keyed_rows(self.connection, COLUMNS, f"{clause} AND {lookup.ALIVE}", (value,)):
@@ -280,12 +272,10 @@ class ContextInputs:
 
     def standing(self, memory: int, relevance: float = 0.0) -> spreading.MemoryStanding:
         row = self.rows[memory]
-        # MEMORY.md never ages, whenever it was last changed.
-        day = None if row["role"] == "memory" else lookup.day_of(row)
         declared = json.loads(row["declared"]).get("importance")
         return spreading.MemoryStanding(
-            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], day, bool(row["pinned"]),
-            BASE if declared is None else declared,
+            memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], lookup.own_day(row),
+            bool(row["pinned"]), BASE if declared is None else declared,
         )  # fmt: skip
 
 
@@ -325,10 +315,7 @@ def packer_for(
             return 0.0
         return float(len(terms & _terms(piece)))
 
-    def head(memory: int, beside: int | None) -> str:
-        return _head(inputs, memory, beside)
-
-    return packing.Packer(head, body, count, worth, against, inputs.task.memory_tokens), estimated
+    return packing.Packer(partial(_head, inputs), body, count, worth, against, inputs.task.memory_tokens), estimated
 
 
 @lru_cache(maxsize=5_000)
@@ -350,14 +337,6 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
     if authors := inputs.authors[memory].get("written_by"):
         parts.append(f"written by {', '.join(authors)}")
     return f"{'#' * QUOTE_LEVEL} {flat_line(title)}\n{flat_line(' · '.join(part for part in parts if part))}\n\n"
-
-
-def rendered(inputs: ContextInputs, bundle: packing.PackedContext, facts: JsonObject) -> AssembledContext:
-    text = "".join(one.text for one in bundle.packed).rstrip("\n")
-    memories = [_memory(inputs, one) for one in bundle.packed]
-    result = {"text": f"{text}\n" if text else "", "memories": memories, "tokens": bundle.tokens,
-              "budget": inputs.task.budget, **facts}  # fmt: skip
-    return AssembledContext(result, tuple(one.memory for one in bundle.packed))
 
 
 def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:
@@ -387,7 +366,7 @@ _counts: dict[tuple[str, str], int] = {}
 
 def token_counter(stores: Stores) -> tuple[Callable[[str], int], bool]:
     """What counts the tokens of a text with the model's tokenizer, and whether it only estimates."""
-    model = stores.former or stores.model
+    model = stores.serving
     if model is None:
         return estimate_tokens, True
     embedder = model.embedder

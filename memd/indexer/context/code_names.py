@@ -46,8 +46,9 @@ class CodeName(NamedTuple):
 class _WorkspaceNames:
     """The names in the chunks of one workspace. A chunk never changes under its number, so each is read once."""
 
-    chunks: dict[int, list[tuple[str, CodeMention]]] = field(default_factory=dict)
+    chunks: dict[int, list[CodeMention]] = field(default_factory=dict)
     named: dict[str, set[CodeMention]] = field(default_factory=lambda: defaultdict(set))
+    """By the last part of each name."""
     clock: str = ""
 
 
@@ -74,19 +75,18 @@ class CodeNames:
         connection = stores.ledger.reader
         now = catalog.chunk_ids(connection, index.id)
         for gone in read.chunks.keys() - now:
-            for name, mention in read.chunks.pop(gone):
-                read.named[name].discard(mention)
-        new = now - read.chunks.keys()
-        for number, text in lookup.texts(connection, new).items():
-            read.chunks[number] = names = list(_names(number, text))
-            for name, mention in names:
-                read.named[name].add(mention)
+            for mention in read.chunks.pop(gone):
+                read.named[mention.parts[-1]].discard(mention)
+        for number, row in lookup.texts(connection, now - read.chunks.keys()).items():
+            read.chunks[number] = list(_names(number, row["text"]))
+            for mention in read.chunks[number]:
+                read.named[mention.parts[-1]].add(mention)
         read.clock = clock
         return read
 
 
-def _names(chunk: int, text: str) -> Iterator[tuple[str, CodeMention]]:
-    """Every name in a text by its last part: quoted as code, or recognizable as code."""
+def _names(chunk: int, text: str) -> Iterator[CodeMention]:
+    """Every name in a text: quoted as code, or recognizable as code."""
     seen: set[str] = set()
     quoted = [match[1] for match in QUOTED.finditer(text)]
     for piece, sure in [*((one, True) for one in quoted), (text, False)]:
@@ -96,10 +96,10 @@ def _names(chunk: int, text: str) -> Iterator[tuple[str, CodeMention]]:
             called = plain[match.end() : match.end() + 1] == "("
             if match[0] not in seen and (sure or called or len(parts) > 1 or CODE.search(match[0])):
                 seen.add(match[0])
-                yield parts[-1], CodeMention(chunk, parts, match[0])
+                yield CodeMention(chunk, parts, match[0])
         for match in PATH.finditer(plain):
             path = match[0].removeprefix("./")
-            yield path.rpartition("/")[2], CodeMention(chunk, ("", *path.split("/")), match[0])
+            yield CodeMention(chunk, ("", *path.split("/")), match[0])
 
 
 def _mentions(read: _WorkspaceNames, wanted: CodeName) -> Iterator[CodeMention]:

@@ -68,8 +68,9 @@ def _by_script(text: str) -> str:
     """The language whose script a good part of the letters has."""
     if text.isascii():
         return ""
-    runs: dict[str, int] = {
-        language: _count(letters.findall(text), LETTERS.get(language, 1)) for language, letters in SCRIPTS.items()
+    runs = {
+        language: sum(len(run) for run in letters.findall(text) if len(run) >= LETTERS.get(language, 1))
+        for language, letters in SCRIPTS.items()
     }
     other = sum(runs.values())
     if not other or other * PART < sum(map(len, WORD.findall(text))):
@@ -78,10 +79,6 @@ def _by_script(text: str) -> str:
         # Japanese takes its nouns from the Chinese script.
         runs["ja"] += runs.pop("zh")
     return max(runs, key=runs.__getitem__)
-
-
-def _count(runs: list[str], least: int) -> int:
-    return sum(len(run) for run in runs if len(run) >= least)
 
 
 def _by_small_words(text: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from memd.indexer.language import dates, times
@@ -21,6 +21,7 @@ from memd.indexer.language.languages import TABLES, foreign_language, speaks_of_
 from memd.indexer.language.times import QuestionTimes, TimeSpan
 from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, is_small, telling_words, words
 from memd.models import KINDS, PINNED, TIERS, Filters
+from memd.prose import flat_line
 
 QUOTED = r'"[^"]*"|“[^“”]*”'
 ENDS = r"(?=[\s.,;:!?)\]]|$)"
@@ -44,6 +45,9 @@ DOING = frozenset(TABLES["doing"].split())
 OPENING = " \"'“‘„«(¿¡"
 SENTENCE_ENDS = ("", ".", "!", "?", ":", "…")
 CALENDAR = dates.ENGLISH.pattern("calendar")
+
+ONE_OF = {"kind": KINDS, "tier": (*TIERS, PINNED)}
+"""Filters with a few values."""
 
 Words = tuple[Word, ...]
 
@@ -122,22 +126,38 @@ class ParsedQuestion:
 
 def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuestion:
     """Read a question; `today` is the day that "yesterday" is counted from, and `filters` hold besides its own."""
-    operators = _Operators(filters or Filters())
-    plain: list[str] = []
-    end = 0
+    filters, phrases, without, prefixes = filters or Filters(), list[str](), list[str](), list[tuple[Word, ...]]()
+    plain, end = "", 0
     for match in OPERATOR.finditer(text):
-        if not operators.read(match, today):
+        quoted = (match["phrase"] or "")[1:-1]
+        if match["name"]:
+            own = _filter(match["name"].lower(), match["value"], today)
+            filters = narrow(filters, own)
+            if not own:
+                continue
+        elif match["prefix"]:
+            prefixes.append(tuple(words(match["prefix"])))
+        elif match["without"]:
+            without.append(match["without"].rstrip(TRAILING))
+        elif _says_something(quoted):
+            (without if match["minus"] else phrases).append(flat_line(quoted))
+        else:
             continue
-        plain += text[end : match.start()], _unquoted(match["phrase"]) if match["phrase"] and not match["minus"] else ""
+        plain += text[end : match.start()] + ("" if match["minus"] else quoted)
         end = match.end()
-    left = " ".join("".join([*plain, text[end:]]).split())
+    left = flat_line(plain + text[end:])
     # Beside operators a lone comma or bracket is no question; without any it may be one (an emoji).
-    return operators.question(left if end == 0 or _says_something(left) else "", today)
+    left = left if end == 0 or _says_something(left) else ""
+    language, named = foreign_language(left), times.question_times(left, today)
+    cut = _sought(left, language)
+    undated = _undated(times.without_times(left, named), language) if named.spans or named.newest else cut
+    sought = tuple(map(phrase, phrases)), tuple(map(phrase, without))
+    return ParsedQuestion(left, cut, undated, tuple(prefixes), *sought, filters, named, today)
 
 
 def without_operators(text: str) -> str | None:
     """The words of a question as the model reads them; None if it has operators, which `parse` takes out first."""
-    return None if OPERATOR.search(text) else " ".join(text.split())
+    return None if OPERATOR.search(text) else flat_line(text)
 
 
 def phrase(text: str) -> Phrase:
@@ -162,48 +182,6 @@ def narrow(one: Filters, other: Filters) -> Filters:
         until=min(filter(None, (one.until, other.until)), key=lambda day: f"{day}~", default=""),
         tier=other.tier or one.tier,
     )
-
-
-@dataclass(slots=True)
-class _Operators:
-    """The operators read so far."""
-
-    filters: Filters
-    phrases: list[str] = field(default_factory=list)
-    without: list[str] = field(default_factory=list)
-    prefixes: list[str] = field(default_factory=list)
-
-    def read(self, match: re.Match[str], today: date) -> bool:
-        """Add one operator; False when it is none after all."""
-        if match["name"]:
-            filters = _filter(match["name"].lower(), match["value"], today)
-            self.filters = narrow(self.filters, filters)
-            return bool(filters)
-        if match["prefix"]:
-            self.prefixes.append(match["prefix"])
-        elif match["without"]:
-            self.without.append(match["without"].rstrip(TRAILING))
-        else:
-            text = " ".join(_unquoted(match["phrase"]).split())
-            if not _says_something(text):
-                return False
-            (self.without if match["minus"] else self.phrases).append(text)
-        return True
-
-    def question(self, text: str, today: date) -> ParsedQuestion:
-        language, named = foreign_language(text), times.question_times(text, today)
-        cut = _sought(text, language)
-        return ParsedQuestion(
-            text=text,
-            words=cut,
-            undated=_undated(times.without_times(text, named), language) if named.spans or named.newest else cut,
-            prefixes=tuple(tuple(words(prefix)) for prefix in self.prefixes),
-            phrases=tuple(map(phrase, self.phrases)),
-            without=tuple(map(phrase, self.without)),
-            filters=self.filters,
-            times=named,
-            today=today,
-        )
 
 
 def _sought(text: str, language: str) -> Words:
@@ -240,20 +218,16 @@ def _undated(text: str, language: str) -> Words:
 
 def _filter(name: str, value: str, today: date) -> Filters:
     """The filter that `name:value` means; an empty one when it means none."""
-    value = _unquoted(value).strip() if value[0] in '"“' else value.rstrip(TRAILING.replace("*", ""))
+    value = value[1:-1].strip() if value[0] in '"“' else value.rstrip(TRAILING.replace("*", ""))
     if not _says_something(value):
         return Filters()
     if name in ("tag", "tags"):
         tags = (tag.strip().lstrip("#") for tag in value.split(","))
         return Filters(tags=tuple(tag for tag in tags if tag))
-    if name == "kind":
-        return Filters(kind=value.lower()) if value.lower() in KINDS else Filters()
-    if name == "tier":
-        return Filters(tier=value.lower()) if value.lower() in (*TIERS, PINNED) else Filters()
-    if name == "role":
-        return Filters(role=value)
-    if name == "path":
-        return Filters(path=value)
+    if name in ("role", "path"):
+        return replace(Filters(), **{name: value})
+    if name in ONE_OF:
+        return replace(Filters(), **{name: value.lower()}) if value.lower() in ONE_OF[name] else Filters()
     return time_filter(name, value, today)
 
 
@@ -277,10 +251,6 @@ def _between(span: TimeSpan) -> Filters:
         since="" if span.first == date.min else span.first.isoformat(),
         until="" if span.last == date.max else span.last.isoformat(),
     )
-
-
-def _unquoted(quoted: str) -> str:
-    return quoted[1:-1]
 
 
 def _says_something(text: str) -> bool:

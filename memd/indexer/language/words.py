@@ -32,6 +32,8 @@ MAX_WORD = 120
 """Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
 
 STOPWORDS = frozenset(TABLES["stopwords"].split())
+SMALL = {"": STOPWORDS, **{language: frozenset(listed.split()) for language, listed in SMALL_WORDS.items()}}
+"""The words that say nothing by themselves, by the language of a question; empty for English."""
 
 
 class Word(NamedTuple):
@@ -99,7 +101,7 @@ def stems_of(text: str, language: str) -> list[str]:
 
 def forms_in(word: Word) -> list[str]:
     """What a word of a question in another language may be indexed as, besides its terms."""
-    plain = word.exact[0] if word.exact else ""
+    plain = word.exact[0]
     if word.language not in STEMMERS or not plain.isalpha():
         return []
     stem = _marked_stem(plain, word.language) or f"{word.language}{STEM_OF}{word.terms[0]}"
@@ -114,7 +116,7 @@ HALF_LETTERS = 4
 
 def compound_parts(word: Word) -> Iterator[tuple[list[str], list[str]]]:
     """The ways to take a long word apart, each half as what it may be indexed as; longest second halves first."""
-    plain = word.exact[0] if word.exact else ""
+    plain = word.exact[0]
     if word.language not in COMPOUNDING or not plain.isalpha():
         return
     for at in range(HALF_LETTERS, len(plain) - HALF_LETTERS + 1):
@@ -153,13 +155,7 @@ def telling_words(words: Iterable[Word]) -> list[Word]:
 
 def is_small(word: Word) -> bool:
     """Whether a word says nothing by itself, in English or in the language of its question."""
-    plain = word.exact[0]
-    return plain in STOPWORDS if not word.language else plain in _small_words(word.language)
-
-
-@lru_cache
-def _small_words(language: str) -> frozenset[str]:
-    return frozenset(SMALL_WORDS.get(language, "").split())
+    return word.exact[0] in SMALL.get(word.language, ())
 
 
 def distinct_terms(words: Iterable[Word]) -> list[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sqlite3 import Connection, Row
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memd.indexer.language.question import ParsedQuestion, Phrase, phrase_forms
 from memd.indexer.language.times import nearness
@@ -15,10 +14,9 @@ from memd.indexer.language.words import words
 from memd.indexer.query import lookup
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches
+from memd.indexer.store.mirror import Ids
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-
-Ids = NDArray[np.int64]
 
 DEPTH = 50
 """How many chunks each voice names."""
@@ -32,40 +30,35 @@ MOST_READ = 2_000
 """Chunks that are read to find a phrase; they have all its words, and the newest come first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voices:
-    """What one workspace knows of a question: by its words and by its meaning; None for a voice that was not asked."""
-
-    postings: Postings
-    words: WordMatches | None
-    meaning: QuestionVector | None
-    unheard: bool = False
-    """Whether the question went without its meaning because the model failed."""
-
-
-@dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """The chunks that were found."""
+    """The best chunks of a workspace by the question's words, and those of the files and days that it names."""
 
-    by_voice: dict[str, list[int]]
-    """By `text` and `vector`, best first."""
-    besides: list[int]
-    """By the file's name or by the day."""
-    depth: int
-    """How many each voice may name."""
-    among: Ids | None
-    """The chunks that the question allows; None for all."""
-    cosines: dict[int, float] = field(default_factory=dict)
-    """Of the chunks that are nearest in meaning, the nearest first."""
+    def __init__(
+        self, connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, postings: Postings,
+        words: WordMatches | None, limit: int,
+    ) -> None:  # fmt: skip
+        self.depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
+        """How many each voice may name."""
+        self.among = allowed(connection, index, question, postings)
+        """The chunks that the question allows; None for all."""
+        self.besides = _by_day(connection, index, question, self.depth, self.among)
+        """By the file's name or by the day."""
+        self.by_voice: dict[str, list[int]] = {}
+        """By `text` and `vector`, best first."""
+        self.cosines: dict[int, float] = {}
+        """Of the chunks that are nearest in meaning, the nearest first."""
+        if words is not None:
+            self.besides += _by_name(connection, index, question, self.among)
+            self.by_voice["text"] = _by_words(words, self.depth, self.among)
 
     @property
     def ids(self) -> set[int]:
         return set(self.besides).union(*self.by_voice.values())
 
-    def with_nearest(self, stores: Stores, index: WorkspaceIndex, meaning: QuestionVector) -> CandidatePool:
-        """The same with the chunks that are nearest in meaning."""
-        cosines = dict(meaning.nearest(stores, index, self.depth, self.among))
-        return replace(self, by_voice={**self.by_voice, "vector": list(cosines)}, cosines=cosines)
+    def add_nearest(self, stores: Stores, index: WorkspaceIndex, meaning: QuestionVector) -> None:
+        """Add the chunks that are nearest in meaning."""
+        self.cosines = dict(meaning.nearest(stores, index, self.depth, self.among))
+        self.by_voice["vector"] = list(self.cosines)
 
     def known_to(self, rows: dict[int, Row]) -> dict[str, list[int]]:
         """The voices without the chunks that the ledger does not have."""
@@ -83,24 +76,6 @@ class Candidate:
     """Its place in each voice that found it."""
     parts: dict[str, float] = field(default_factory=dict)
     """What its score is made of; empty where only ranks count, or nothing does."""
-
-
-def gather(
-    connection: Connection,
-    index: WorkspaceIndex,
-    question: ParsedQuestion,
-    postings: Postings,
-    words: WordMatches | None,
-    limit: int,
-) -> CandidatePool:
-    """The best chunks by the question's words, and those of the files and days that it names."""
-    depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
-    among = allowed(connection, index, question, postings)
-    besides = _by_day(connection, index, question, depth, among)
-    if words is None:
-        return CandidatePool({}, besides, depth, among)
-    besides += _by_name(connection, index, question, among)
-    return CandidatePool({"text": _by_words(words, depth, among)}, besides, depth, among)
 
 
 # --- what the question allows -------------------------------------------------------------------------------
@@ -132,7 +107,7 @@ def having(connection: Connection, postings: Postings, phrase: Phrase, among: Id
         return chunks
     # The newest chunks have the highest numbers.
     texts = lookup.texts(connection, np.sort(chunks)[-MOST_READ:].tolist())
-    return chunks[np.isin(chunks, [chunk for chunk, text in texts.items() if _in_order(text, phrase)])]
+    return chunks[np.isin(chunks, [chunk for chunk, row in texts.items() if _in_order(row["text"], phrase)])]
 
 
 def _in_order(text: str, phrase: Phrase) -> bool:

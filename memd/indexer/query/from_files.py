@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from memd.indexer.language.words import Word, only_terms, telling_words, words
 from memd.indexer.query.certainty import confidence, verdict
-from memd.indexer.query.grep import texts
+from memd.indexer.query.grep import contents
 from memd.indexer.query.hits import hit_of
+from memd.indexer.query.lookup import key_of
 from memd.models import Answer, Ask, Chunk, Hit, Memory, Note, Workspace
 from memd.notes.parse import parse
 from memd.notes.read import without_markers
@@ -17,11 +19,12 @@ def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> A
     """The chunks that have most of the question's words, those of the newest files first."""
     sought = telling_words(words(ask.query))
     found: list[Hit] = []
-    for workspace, path, text in texts(workspaces, max_bytes):
-        note = parse(path, without_markers(text))
+    for workspace, path, content in contents(workspaces, max_bytes):
+        note = parse(path, without_markers(content.text))
         found += (
             _hit(workspace, note, memory, chunk, share)
-            for memory, chunk in _chunks(note)
+            for memory in note.memories
+            for chunk in memory.chunks
             if (share := _share(chunk, ask, sought))
         )
     found.sort(key=lambda hit: -hit.score)
@@ -29,10 +32,6 @@ def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> A
     hits = [hit for hit in found if hit.score == best]
     sure = confidence(best, best, None) if found else 0.0
     return Answer(hits[: ask.limit], verdict(bool(found), sure), sure, len(hits), near=found[len(hits) :][: ask.limit])
-
-
-def _chunks(note: Note) -> Iterator[tuple[Memory, Chunk]]:
-    return ((memory, chunk) for memory in note.memories for chunk in memory.chunks)
 
 
 def _share(chunk: Chunk, ask: Ask, sought: Sequence[Word]) -> float:
@@ -44,8 +43,7 @@ def _share(chunk: Chunk, ask: Ask, sought: Sequence[Word]) -> float:
 
 
 def _hit(workspace: Workspace, note: Note, memory: Memory, chunk: Chunk, share: float) -> Hit:
-    row = {
-        "id": 0, "tier": "", "path": note.path, "role": note.role, "slug": memory.slug, "kind": memory.kind,
-        "date": memory.date, "text": chunk.text, "start_line": chunk.start_line, "end_line": chunk.end_line,
-    }  # fmt: skip
-    return hit_of(workspace, row, set(), chunk.heading, list(memory.declared.tags), share, {})
+    row = {"id": 0, "tier": "", "path": note.path, "role": note.role, "kind": memory.kind, "date": memory.date,
+           "text": chunk.text, "start_line": chunk.start_line, "end_line": chunk.end_line}  # fmt: skip
+    key = key_of(PurePosixPath(note.path).stem, note.path, memory.slug, set())
+    return hit_of(workspace, row, chunk.heading, list(memory.declared.tags), share, {}, key=key)

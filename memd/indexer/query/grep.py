@@ -75,7 +75,8 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
     for place, workspace, path in _files([index.workspace for index in indexes], query.path, result):
         if begin and place < begin:
             continue
-        text = _text(workspace, path, max_bytes, result)
+        content = _content(workspace, path, max_bytes, result)
+        text = content.text if content else ""
         for block in _blocks(workspace, path, text, query, result, passed if place == begin else 0):
             if len(result.blocks) == query.limit or size >= MAX_CHARS:
                 result.next = last
@@ -88,18 +89,18 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
 
 def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int], str]]:
     """Each file that has the text, newest first, with its matching lines and its digest."""
-    pattern, result = Pattern(needle), GrepMatches()
-    for _, workspace, path in _files([index.workspace], "", result):
-        content = _content(workspace, path, max_bytes, result)
-        if content and (lines := pattern.matches(content.text)):
+    pattern = Pattern(needle)
+    for _, path, content in contents([index.workspace], max_bytes):
+        if lines := pattern.matches(content.text):
             yield path, list(lines), content.digest
 
 
-def texts(workspaces: Sequence[Workspace], max_bytes: int) -> Iterator[tuple[Workspace, str, str]]:
-    """Every file of some workspaces with its text, newest first."""
+def contents(workspaces: Sequence[Workspace], max_bytes: int) -> Iterator[tuple[Workspace, str, FileContent]]:
+    """Every file of some workspaces that can be read, newest first."""
     result = GrepMatches()
     for _, workspace, path in _files(workspaces, "", result):
-        yield workspace, path, _text(workspace, path, max_bytes, result)
+        if content := _content(workspace, path, max_bytes, result):
+            yield workspace, path, content
 
 
 def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
@@ -136,17 +137,16 @@ class _ReadTexts:
             known = self._texts.get(key)
         if known is not None and known[0] == stamps:
             return known[1]
-        text = _text(workspace, path, max_bytes, GrepMatches()).casefold()
-        if stamps is not None:
-            self._keep(key, stamps, text)
-        return text
-
-    def _keep(self, key: tuple[Path, str], stamps: Stamps, text: str) -> None:
+        content = _content(workspace, path, max_bytes, GrepMatches())
+        text = content.text.casefold() if content else ""
+        if stamps is None:
+            return text
         with self._lock:
             self._size += len(text) - len(self._texts.pop(key, (stamps, ""))[1])
             self._texts[key] = (stamps, text)
             while self._size > MOST_READ_TEXT:
                 self._size -= len(self._texts.popitem(last=False)[1][1])
+        return text
 
 
 _read_texts = _ReadTexts()
@@ -198,11 +198,6 @@ def _content(workspace: Workspace, path: str, max_bytes: int, result: GrepMatche
     except (SkippedFile, UnreadableFile) as error:
         _skip(result, workspace, path, str(error))
         return None
-
-
-def _text(workspace: Workspace, path: str, max_bytes: int, result: GrepMatches) -> str:
-    content = _content(workspace, path, max_bytes, result)
-    return content.text if content else ""
 
 
 def _skip(result: GrepMatches, workspace: Workspace, path: str, why: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from pathlib import PurePosixPath
 from sqlite3 import Row
 from typing import Any
 
@@ -38,15 +36,12 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     """The hits, how sure they are, and what comes near without being an answer."""
     alone = ask.mode == "exact"
     folded = [(candidate, []) for candidate in candidates[: ask.limit]] if alone else fold(candidates, ask.limit)
-    stems: dict[int, set[str]] = {}
-    for candidate, _ in folded:
-        stems.setdefault(candidate.index.id, set()).add(candidate.row["stem"])
-    shared = {number: lookup.shared_stems(stores.ledger.reader, number, names) for number, names in stems.items()}
+    rows = [candidate.row for candidate, _ in folded]
+    keys = lookup.keys_of(stores.ledger.reader, rows)
+    authors = history.with_authors(stores.ledger.reader, [(row["memory"], {}) for row in rows])
     # As typed: the words of operators are marked too.
     terms = frozenset(query_terms(ask.query)) if ask.marks else frozenset()
-    hits = [_hit(candidate, also, shared[candidate.index.id], ask, terms) for candidate, also in folded]
-    authors = history.with_authors(stores.ledger.reader, [(candidate.row["memory"], {}) for candidate, _ in folded])
-    hits = [replace(hit, **written_by) for hit, written_by in zip(hits, authors, strict=True)]
+    hits = [_hit(*one, ask, terms, key=key, **by) for one, key, by in zip(folded, keys, authors, strict=True)]
     confidence = confidence if hits else 0.0
     end = end_of(folded, confidence)
     return Answer(hits[:end], certainty.verdict(bool(hits), confidence), confidence, len(candidates), near=hits[end:])
@@ -153,14 +148,13 @@ SHOWN = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role",
 
 
 def hit_of(
-    workspace: Workspace, row: Row | JsonObject, shared: set[str], heading: Iterable[str], tags: list[str],
+    workspace: Workspace, row: Row | JsonObject, heading: Iterable[str], tags: list[str],
     score: float, ranks: dict[str, int], **more: Any,
 ) -> Hit:  # fmt: skip
-    """A chunk as a hit; `shared` are stems that several files have."""
+    """A chunk as a hit."""
     return Hit(
         ns=workspace.ns,
         root=str(workspace.root),
-        key=lookup.key_of(PurePosixPath(row["path"]).stem, row["path"], row["slug"], shared),
         heading=" › ".join(part for part in heading if part),
         tags=tags,
         score=round(score, 6),
@@ -171,11 +165,11 @@ def hit_of(
     )
 
 
-def _hit(candidate: Candidate, also: Sequence[Row], shared: set[str], ask: Ask, terms: AbstractSet[str]) -> Hit:
+def _hit(candidate: Candidate, also: Sequence[Row], ask: Ask, terms: AbstractSet[str], **more: Any) -> Hit:
     row = candidate.row
     heading, tags = json.loads(row["heading"]), json.loads(row["tags"])
     return hit_of(
-        candidate.index.workspace, row, shared, heading, tags, candidate.score, candidate.ranks,
+        candidate.index.workspace, row, heading, tags, candidate.score, candidate.ranks, **more,
         also=[{name: other[name] for name in ("path", "start_line", "end_line")} for other in also],
         marks=_marks(row["text"], ask, terms) if ask.marks else None,
         explain=_explain(candidate, ask) if ask.explain else None,

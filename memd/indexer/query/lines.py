@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 
 from memd.indexer.language.languages import foreign_language
@@ -27,6 +28,8 @@ ASIDE = re.compile(r"\s*\[[^\]]*\]\s*$")
 NO_LABEL: frozenset[str] = frozenset()
 CACHED = 10_000
 """Texts whose lines are cached: question after question reads the same notes."""
+LINES_OF_A_TEXT = 3
+"""On average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +44,16 @@ class LineUnit:
     """It is a question itself, so the answer is in the line after it."""
 
 
-class _TextLines:
-    """The lines of one text, each read when it is first needed: of the chunks beside a hit that is one."""
+@dataclass(frozen=True, slots=True)
+class ChunkLines:
+    """The lines of one chunk, with the line before and the line after it in its memory."""
 
-    __slots__ = ("_language", "_lines")
-
-    def __init__(self, text: str, language: str | None) -> None:
-        self._language = foreign_language(text) if language is None else language
-        self._lines: list[str | LineUnit] = [*_pieces(text)]
-
-    def at(self, nth: int) -> LineUnit:
-        line = self._lines[nth]
-        if isinstance(line, str):
-            line = self._lines[nth] = _unit(line, self._language)
-        return line
-
-    def every(self) -> tuple[LineUnit, ...]:
-        return tuple(map(self.at, range(len(self._lines))))
-
-
-_lines_of = lru_cache(maxsize=CACHED)(_TextLines)
+    units: tuple[LineUnit, ...]
+    before: LineUnit | None
+    after: LineUnit | None
+    day: date | None
+    keeps_facts: bool = False
+    """Whether its memory keeps what is known rather than what happened."""
 
 
 def units_of(text: str, language: str | None = None) -> tuple[LineUnit, ...]:
@@ -68,17 +61,16 @@ def units_of(text: str, language: str | None = None) -> tuple[LineUnit, ...]:
 
     `language` is what the ledger knows of the text: empty for English, None if nobody has looked yet.
     """
-    return _lines_of(text, language).every()
+    language = foreign_language(text) if language is None else language
+    return tuple(_unit(line, language) for line in _pieces(text))
 
 
-def first_unit(text: str, language: str | None) -> LineUnit:
-    return _lines_of(text, language).at(0)
+def unit_at(text: str, language: str | None, nth: int) -> LineUnit:
+    """One of the lines; of the chunks beside a hit no more is needed."""
+    return _unit(_pieces(text)[nth], foreign_language(text) if language is None else language)
 
 
-def last_unit(text: str, language: str | None) -> LineUnit:
-    return _lines_of(text, language).at(-1)
-
-
+@lru_cache(maxsize=CACHED)
 def _pieces(text: str) -> list[str]:
     pieces: list[str] = []
     for paragraph in PARAGRAPH.split(text):
@@ -99,6 +91,7 @@ def _sentences(paragraph: str) -> list[str]:
     return pieces
 
 
+@lru_cache(maxsize=LINES_OF_A_TEXT * CACHED)
 def _unit(text: str, language: str) -> LineUnit:
     label = LABEL.match(text) if ":" in text[:40] else None
     return LineUnit(

@@ -15,7 +15,7 @@ IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
 COLUMNS = (
     "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, c.language, m.slug, m.kind,"
-    f" m.tier, m.role, m.tags, m.date, m.declared, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
+    f" m.tier, m.role, m.tags, m.date, m.declared, m.deleted, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
     f" AND COALESCE({IS_PINNED}, 0) = 0) AS resting,"
     # A later memory says what is true now.
     " EXISTS (SELECT 1 FROM edges e JOIN memories n ON n.id = e.one WHERE e.other = m.id AND e.rel = 'refines'"
@@ -36,13 +36,6 @@ CONDITIONS = {
 
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 IN_FILES = "memories m JOIN files f ON f.id = m.file"
-
-
-def is_deleted(connection: Connection, chunk: int) -> bool:
-    """Whether someone or a rule deleted the memory of a chunk."""
-    sql = "SELECT m.deleted FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id = ?"
-    row = connection.execute(sql, (chunk,)).fetchone()
-    return row is not None and row["deleted"] is not None
 
 
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
@@ -72,12 +65,7 @@ def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int,
     return [(row[0], row[1]) for row in rows]
 
 
-def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
-    """The text of some chunks."""
-    return {chunk: row["text"] for chunk, row in texts_in_language(connection, ids).items()}
-
-
-def texts_in_language(connection: Connection, ids: Iterable[int]) -> dict[int, Row]:
+def texts(connection: Connection, ids: Iterable[int]) -> dict[int, Row]:
     """The `text` of some chunks, and its `language`."""
     rows = connection.execute(
         "SELECT id, text, language FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
@@ -137,6 +125,11 @@ def day_of(row: Row) -> date | None:
         return date.fromisoformat(row["date"])
     except ValueError:
         return None
+
+
+def own_day(row: Row) -> date | None:
+    """The note's own day; MEMORY.md never ages, whenever it was last changed."""
+    return None if row["role"] == "memory" else day_of(row)
 
 
 def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject]:
@@ -204,11 +197,6 @@ def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
         (workspace, slug),
     ).fetchall()
     return [row for row in rows if base in (row["path"], PurePosixPath(row["path"]).stem)]
-
-
-def keys(connection: Connection, workspace: int) -> list[str]:
-    """Every key of a workspace."""
-    return [key for key, _ in keyed_rows(connection, "m.id", "m.workspace = ?", (workspace,))]
 
 
 def in_file(connection: Connection, workspace: int, path: str) -> dict[str, Row]:

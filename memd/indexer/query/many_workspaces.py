@@ -15,9 +15,9 @@ from heapq import nlargest
 import numpy as np
 
 from memd.indexer.language.question import ParsedQuestion
-from memd.indexer.query import candidates, meaning, ranking, signals
-from memd.indexer.query.ranking import Floats
-from memd.indexer.query.wording import FEW, match_words
+from memd.indexer.query import meaning, signals, wording
+from memd.indexer.query.candidates import CandidatePool
+from memd.indexer.query.wording import Floats, match_words
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask
 
@@ -82,11 +82,11 @@ def _best(glances: Mapping[int, Glance], most: int) -> set[int]:
 
 def _promises(glances: Mapping[int, Glance]) -> dict[int, float]:
     """About what the best chunk of each workspace would score before its lines are read."""
-    holders, count = Counter[Forms](), max(FEW, sum(glance.chunks for glance in glances.values()))
+    holders, count = Counter[Forms](), sum(glance.chunks for glance in glances.values())
     for glance in glances.values():
         holders.update(glance.holders)
-    idf = {forms: ranking.idf(count, chunks) for forms, chunks in holders.items()}
-    most = (ranking.K1 + 1) * sum(idf[forms] for forms in frozenset().union(*(one.whole for one in glances.values())))
+    idf = {forms: wording.idf(count, chunks) for forms, chunks in holders.items()}
+    most = (wording.K1 + 1) * sum(idf[forms] for forms in frozenset().union(*(one.whole for one in glances.values())))
 
     def words(glance: Glance) -> float:
         earned = sum((idf[forms] * often for forms, often in glance.often.items()), np.zeros(1))
@@ -98,12 +98,12 @@ def _promises(glances: Mapping[int, Glance]) -> dict[int, float]:
 def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion) -> Glance:
     connection, postings = stores.ledger.reader, index.text.postings()
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    pool = candidates.gather(connection, index, question, postings, words, ask.limit)
+    pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     besides = BESIDES if pool.besides else 0.0
     heard, _ = meaning.question_vector(stores, question.text) if ask.mode != "text" else (None, False)
     if heard is not None:
-        nearest = max(pool.with_nearest(stores, index, heard).cosines.values(), default=None)
-        besides += MEANING * (heard.nearness(nearest) or 0.0)
+        pool.add_nearest(stores, index, heard)
+        besides += MEANING * (heard.nearness(max(pool.cosines.values(), default=None)) or 0.0)
     if words is None:
         return Glance(postings.count, besides)
     often = {match.forms: words.damped(match, pool.by_voice["text"]) for match in words.matches}

@@ -20,10 +20,8 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.followed import DaemonEmbedder
-from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.mirror import Ids, Mirror
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, WorkspaceIndex
-
-Ids = NDArray[np.int64]
 
 EXACT_UP_TO = 120_000
 """Up to so many chunks every vector is compared: a tenth of a millisecond for a thousand, and nothing is missed."""
@@ -49,10 +47,9 @@ class ForeignVector:
     compared: dict[int, float] = field(default_factory=dict)
     """The cosines of the chunks that were asked for so far."""
 
-    def cosines_to_scale(self, cosines: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
-        """Cosines of this model as those of another one that say the same."""
-        near: NDArray[np.float64] = scale_of(self.model.embedder).near(cosines)
-        return scale.unrelated + near * (scale.related - scale.unrelated)
+    @property
+    def vector(self) -> Vectors:
+        return vector_of(self.stores, self.model, self.text)
 
     def languages_of(self, chunks: Sequence[int]) -> list[str]:
         """The language of each of some chunks, empty for English; looked up once for a question."""
@@ -75,7 +72,7 @@ class ForeignVector:
 
     def _compare(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The mean of two: the cosine of the whole chunk, and that of the piece of it that is nearest."""
-        vector = vector_of(self.stores, self.model, self.text)
+        vector = self.vector
         cosines = mirror.cosines(vector, chunks)
         ours = self.speaks_for(chunks)
         cosines[~ours] = np.nan
@@ -86,10 +83,6 @@ class ForeignVector:
             if chunk in pieces:
                 cosines[nth] = (cosines[nth] + np.max(pieces[chunk] @ vector)) / 2
         return cosines
-
-    def nearest(self, mirror: Mirror, depth: int, allowed: Ids | None) -> list[int]:
-        vector = vector_of(self.stores, self.model, self.text)
-        return [chunk for chunk, _ in mirror.search(vector, depth, None if allowed is None else allowed.tolist())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +106,20 @@ class QuestionVector:
         if all(self.model != model.id for model in stores.models):
             raise ModelChanged("the embedding model has changed while a question was asked", "ask again")
 
+    def in_foreign(self, index: WorkspaceIndex) -> tuple[ForeignVector, Mirror] | None:
+        """The question for the model of other languages, and its vectors, where a workspace has some."""
+        return (self.foreign, index.foreign) if self.foreign is not None and index.foreign else None
+
     def nearest(
         self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
         """The chunks nearest to the question with their cosines, among `allowed` if given."""
         nearest = self._nearest(stores, index, depth, allowed)
-        other = index.foreign if self.foreign is not None else None
-        if self.foreign is None or not other:
+        if (other := self.in_foreign(index)) is None:
             return nearest
-        chunks = list(dict.fromkeys([*(chunk for chunk, _ in nearest), *self.foreign.nearest(other, depth, allowed)]))
+        foreign, mirror = other
+        nearest += mirror.search(foreign.vector, depth, allowed)
+        chunks = list(dict.fromkeys(chunk for chunk, _ in nearest))
         cosines = self.cosines(index, chunks)
         best = np.lexsort((np.array(chunks), -cosines))[:depth]
         return [(chunks[at], float(cosines[at])) for at in best if not np.isnan(cosines[at])]
@@ -131,14 +129,10 @@ class QuestionVector:
     ) -> list[tuple[int, float]]:
         """By this model alone: few or filtered chunks are compared one by one, many by Chroma if it has time."""
         mirror = self.mirror(index)
-        few = mirror is not None and len(mirror) <= EXACT_UP_TO
-        if mirror is not None and (few or allowed is not None):
-            return mirror.search(self.vector, depth, None if allowed is None else allowed.tolist())
-        if not self.former:
-            nearest = index.nearest_texts(self.vector, depth)
-            if nearest is not None:
-                return vector_table.nearest_chunks(stores.ledger.reader, index.id, nearest, depth)
-        return mirror.search(self.vector, depth) if mirror is not None else []
+        exact = mirror is not None and (len(mirror) <= EXACT_UP_TO or allowed is not None)
+        if not exact and not self.former and (nearest := index.nearest_texts(self.vector, depth)) is not None:
+            return vector_table.nearest_chunks(stores.ledger.reader, index.id, nearest, depth)
+        return mirror.search(self.vector, depth, allowed) if mirror is not None else []
 
     def nearness(self, cosine: float | None) -> float | None:
         """A cosine on the model's scale; None for none, since unknown is not the same as far."""
@@ -153,25 +147,28 @@ class QuestionVector:
 
     def translated(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.bool_] | None:
         """Which of some chunks are in another language than the question; None where all are in one."""
-        if self.foreign is None or not index.foreign:
+        if (other := self.in_foreign(index)) is None:
             return None
-        return np.array([language != self.foreign.language for language in self.foreign.languages_of(chunks)], bool)
+        return np.array([language != other[0].language for language in other[0].languages_of(chunks)], bool)
 
     def rank(self, index: WorkspaceIndex, chunk: int) -> int | None:
         """The place of a chunk among all that its model knows, counted from 1; None without a vector."""
-        other, mirror = index.foreign if self.foreign is not None else None, self.mirror(index)
-        if self.foreign is not None and other and self.foreign.speaks_for([chunk])[0]:
-            return other.rank(vector_of(self.foreign.stores, self.foreign.model, self.foreign.text), chunk)
+        other, mirror = self.in_foreign(index), self.mirror(index)
+        if other is not None and other[0].speaks_for([chunk])[0]:
+            return other[1].rank(other[0].vector, chunk)
         return mirror.rank(self.vector, chunk) if mirror is not None else None
 
     def cosines(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each of some chunks, on this model's scale; NaN for one without a vector."""
-        mirror, other = self.mirror(index), index.foreign if self.foreign is not None else None
+        mirror = self.mirror(index)
         cosines = mirror.cosines(self.vector, chunks) if mirror is not None else np.full(len(chunks), np.nan)
-        if self.foreign is None or not other:
+        if (other := self.in_foreign(index)) is None:
             return cosines
-        foreign = self.foreign.cosines_to_scale(self.foreign.cosines(other, chunks), self.scale)
-        return np.where(np.isnan(foreign), cosines, foreign)
+        foreign, vectors = other
+        near = scale_of(foreign.model.embedder).near(foreign.cosines(vectors, chunks))
+        # As the cosines of this model that say the same.
+        alike = self.scale.unrelated + near * (self.scale.related - self.scale.unrelated)
+        return np.where(np.isnan(alike), cosines, alike)
 
 
 def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Row
 
 from memd.errors import StoreBroken
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import is_small
-from memd.indexer.query import candidates, certainty, evidence, grep, hits, lookup, meaning, ranking, signals
-from memd.indexer.query.candidates import Candidate, CandidatePool, Voices
+from memd.indexer.query import candidates, certainty, grep, hits, lookup, meaning, signals
+from memd.indexer.query.candidates import Candidate, CandidatePool
 from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import QuestionFuture, QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
@@ -30,7 +30,11 @@ class WorkspaceResult:
     """What one workspace found."""
 
     candidates: list[Candidate]
-    voices: Voices
+    words: WordMatches | None
+    """None, as the meaning, for a voice that was not asked."""
+    meaning: QuestionVector | None
+    unheard: bool
+    """Whether the question went without its meaning because the model failed."""
     nearness: float | None
     """How near the nearest chunk is in meaning."""
     undated: WordMatches | None
@@ -51,7 +55,7 @@ class SearchResult:
     @property
     def unheard(self) -> bool:
         """Whether the model failed to give the question's vector."""
-        return any(result.voices.unheard for result in self.by_workspace.values())
+        return any(result.unheard for result in self.by_workspace.values())
 
     @property
     def confidence(self) -> float:
@@ -75,9 +79,9 @@ class SearchResult:
     def _had_by(self, one: Candidate) -> float:
         """The share of the question's words that a chunk or the name of its file has."""
         result, chunk = self.by_workspace[one.index.id], one.row["id"]
-        if result.voices.words is None or result.undated is None:
+        if result.words is None or result.undated is None:
             return 0.0
-        written = float(result.voices.words.has_as_written(chunk))
+        written = float(result.words.has_as_written(chunk))
         if self.question.only_time:
             return written
         return max(written, result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
@@ -107,7 +111,7 @@ class SearchResult:
         known, nearness = max(words.known, had), result.nearness
         # A meaning that agrees with the words makes nothing less sure than they do alone.
         sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if agreed else nearness})
-        every = result.voices.words or words
+        every = result.words or words
         # A rare word, a near spelling or a part of a word is more than nothing.
         some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
         return max(sure, certainty.WEAK) if some else sure
@@ -121,7 +125,7 @@ class SearchResult:
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
-        heard = [result.voices.words for result in self.by_workspace.values() if result.voices.words is not None]
+        heard = [result.words for result in self.by_workspace.values() if result.words is not None]
         absent = [*(words.absent for words in heard), *([self.absent] if self.absent is not None else [])]
         missing = tuple(word for word in (absent[0] if heard else ()) if all(word in words for words in absent))
         corrected = {word: near for words in heard for word, near in words.corrected.items() if word in missing}
@@ -207,9 +211,9 @@ def rank(
     """The candidates of the workspaces, ranked together; the chunks in `also` are among them."""
     searched, absent = worth_searching(stores, indexes, ask, question)
     results = {index.id: _search_workspace(stores, index, ask, question, also) for index in searched}
-    for heard in [result.voices.meaning for result in results.values()]:
-        if heard is not None:
-            heard.check(stores)
+    for result in results.values():
+        if result.meaning is not None:
+            result.meaning.check(stores)
     every = [candidate for result in results.values() for candidate in result.candidates]
     every.sort(key=lambda candidate: (-candidate.score, candidate.row["path"], candidate.row["start_line"]))
     return SearchResult(question, _with_best_written(every, every, ask.limit), results, absent)
@@ -224,27 +228,47 @@ def _search_workspace(
     connection, postings = stores.ledger.reader, index.text.postings()
     begun = meaning.begin(stores, question.text) if ask.mode != "text" else None
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    pool = candidates.gather(connection, index, question, postings, words, ask.limit)
+    pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
     by_words = [rows[chunk] for chunk in pool.known_to(rows).get("text", ())]
-    heard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else (None, False)
-    voices = Voices(postings, words, *heard)
-    if voices.meaning is None and not postings.count and catalog.has_chunks(connection, index.id):
+    heard, unheard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else (None, False)
+    nearness = None
+    if heard is not None:
+        pool.add_nearest(stores, index, heard)
+        rows |= lookup.join(connection, pool.ids - asked, question.filters)
+        nearness = heard.nearness(next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None))
+    elif not postings.count and catalog.has_chunks(connection, index.id):
         # A memd with another format makes it again: rather wait for that than miss all that it held.
         raise StoreBroken("the text index is being made again", "memd status")
-    if voices.meaning is not None:
-        pool = pool.with_nearest(stores, index, voices.meaning)
-        rows |= lookup.join(connection, pool.ids - asked, question.filters)
-    nearest = next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None)
-    nearness = voices.meaning.nearness(nearest) if voices.meaning is not None else None
-    undated = voices.words
-    if undated is not None and question.times.spans:
-        undated = match_words(voices.postings, question.undated, question.prefixes)
-    if undated is not None:
+    undated = words
+    if words is not None:
+        undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words
         # What has expired, or is gone by now, makes nothing known.
         undated = undated.without(pool.ids - rows.keys())
-    return WorkspaceResult(_scored(stores, index, ask, question, voices, pool, rows), voices, nearness, undated)
+    ranks = ranks_of(pool.known_to(rows))
+    if ask.fusion == "rrf":
+        scores = {chunk: reciprocal(places, ask.rrf_k) for chunk, places in ranks.items()}
+        found = [Candidate(index, rows[chunk], score, ranks[chunk]) for chunk, score in scores.items()]
+    else:
+        found = signals.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
+        for one in found:
+            one.ranks = ranks.get(one.row["id"], {})
+    return WorkspaceResult(found, words, heard, unheard, nearness, undated)
+
+
+def ranks_of(voices: Mapping[str, Sequence[int]]) -> dict[int, dict[str, int]]:
+    """The place of each chunk in each voice that found it, counted from 1."""
+    ranks: dict[int, dict[str, int]] = {}
+    for voice, chunks in voices.items():
+        for rank, chunk in enumerate(chunks, 1):
+            ranks.setdefault(chunk, {})[voice] = rank
+    return ranks
+
+
+def reciprocal(ranks: Mapping[str, int], k: int) -> float:
+    """Reciprocal rank fusion: each voice gives 1 / (k + rank); what several voices found rises."""
+    return sum(1.0 / (k + rank) for rank in ranks.values())
 
 
 def _meaning(
@@ -253,7 +277,7 @@ def _meaning(
     """The question's vector; until another process has made it, the rows that were found by words are read."""
     text = _corrected(question.text, words)
     if begun is not None and question.text == text:
-        evidence.read_ahead(rows, begun.done)
+        signals.read_ahead(rows, begun.done)
     return meaning.question_vector(stores, text)
 
 
@@ -262,25 +286,6 @@ def _corrected(text: str, words: WordMatches | None) -> str:
     for typed, near in (words.corrected if words else {}).items():
         text = re.sub(rf"(?i)\b{re.escape(typed)}\b", near[0], text)
     return text
-
-
-def _scored(
-    stores: Stores,
-    index: WorkspaceIndex,
-    ask: Ask,
-    question: ParsedQuestion,
-    voices: Voices,
-    pool: CandidatePool,
-    rows: dict[int, Row],
-) -> list[Candidate]:
-    fused = ranking.reciprocal_ranks(pool.known_to(rows), ask.rrf_k)
-    if ask.fusion == "rrf":
-        return [Candidate(index, rows[chunk], ranked.score, ranked.ranks) for chunk, ranked in fused.items()]
-    found = evidence.weigh(stores.ledger.reader, index, rows.values(), question, voices, ask.limit)
-    return [
-        Candidate(index, row, score, fused[row["id"]].ranks if row["id"] in fused else {}, parts)
-        for row, score, parts in zip(found.rows, found.scores.tolist(), found.parts_by_row(), strict=True)
-    ]
 
 
 # --- without words, and letter by letter --------------------------------------------------------------------

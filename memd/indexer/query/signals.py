@@ -1,5 +1,7 @@
 """The signals that ranking weighs, each with its reason, its weight and how it is computed: a new one is an entry here.
 
+Below them, the facts about each candidate of a workspace are gathered and the signals added up.
+
 A chunk's score is the sum of its signals, each on a scale of its own that means the same in every workspace: a share of
 what the question's words could earn at most, a nearness in meaning, a nearness in days. Scaling each voice to the best
 and worst of its own list, as is common, makes a voice that found nothing loud; docs/retrieval.md says what each gave.
@@ -11,10 +13,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import lru_cache
-from itertools import combinations, pairwise
-from sqlite3 import Row
+from itertools import combinations, islice, pairwise, takewhile
+from sqlite3 import Connection, Row
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ from memd.indexer.language import times
 from memd.indexer.language.languages import speaks_of_self
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.language.words import telling_words, terms_of
-from memd.indexer.query import ranking
-from memd.indexer.query.candidates import Ids
-from memd.indexer.query.lines import CACHED, LineUnit
-from memd.indexer.query.ranking import Floats
-from memd.indexer.query.wording import WordMatches
+from memd.indexer.query import lookup, wording
+from memd.indexer.query.candidates import Candidate
+from memd.indexer.query.lines import CACHED, LINES_OF_A_TEXT, ChunkLines, LineUnit, unit_at, units_of
+from memd.indexer.query.meaning import QuestionVector
+from memd.indexer.query.wording import Floats, WordMatches
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.lives import BASE
 
 CORE, EXTRA = "core", "extra"
@@ -55,41 +57,58 @@ TIER = {"dormant": -1.0, "sensory": -0.5}
 """Enough to put the other of two equals first, never to hide an only answer."""
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkFacts:
     """What is known of the candidates, each in its place."""
 
-    question: ParsedQuestion
-    rows: Sequence[Row]
-    days: Sequence[date | None]
-    """The day of each note; MEMORY.md has none, whenever it was last changed."""
-    newness: Sequence[float]
-    words: WordMatches | None
-    docs: Ids
-    """Their places in the text index, or -1."""
-    earned: Floats | None
-    """What the question's words earn in each, as a share of what they could earn."""
-    section_earned: Floats | None
-    """The same in the whole memory of each."""
-    near: Floats | None
-    """How near each is in meaning, on the model's own scale: 0 is any two notes, 1 a paraphrase, everywhere."""
-    section_near: Floats | None
-    """The same of the nearest chunk of its memory."""
-    translated: NDArray[np.bool_] | None
-    """Whether each is in another language than the question."""
+    def __init__(
+        self, index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion,
+        words: WordMatches | None, meaning: QuestionVector | None,
+    ) -> None:  # fmt: skip
+        self.question, self.rows, self.words = question, rows, words
+        self.days = [lookup.own_day(row) for row in rows]
+        """The day of each note; MEMORY.md has none, whenever it was last changed."""
+        dated = zip(rows, self.days, strict=True)
+        self.newness = [times.newness(day, question.today, row["role"] == "memory") for row, day in dated]
+        own = np.array([memories.place[row["id"]] for row in rows], np.int64)
+        docs, earned = np.full(len(memories.chunks), -1), np.zeros(len(memories.chunks))
+        self.earned: Floats | None = None
+        """What the question's words earn in each, as a share of what they could earn."""
+        self.section_earned: Floats | None = None
+        """The same in the whole memory of each."""
+        if words is not None:
+            docs = words.postings.places(np.array(memories.chunks, np.int64))
+            known = docs >= 0
+            earned[known] = words.earned()[docs[known]]
+            sections = words.of_sections(docs[known], memories.memory[known], memories.count)
+            self.earned, self.section_earned = earned[own], sections[memories.memory[own]]
+        self.docs = docs[own]
+        """Their places in the text index, or -1."""
+        self.near: Floats | None = None
+        """How near each is in meaning, on the model's own scale: 0 is any two notes, 1 a paraphrase, everywhere."""
+        self.section_near: Floats | None = None
+        """The same of the nearest chunk of its memory."""
+        self.translated: NDArray[np.bool_] | None = None
+        """Whether each is in another language than the question."""
+        if meaning is not None:
+            near = _completed(meaning.near(index, memories.chunks), earned)
+            best = np.full(memories.count, -1.0)
+            np.maximum.at(best, memories.memory, near)
+            self.near, self.section_near = near[own], best[memories.memory[own]]
+            self.translated = meaning.translated(index, [memories.chunks[at] for at in own])
 
 
-def _days_asked(chunks: ChunkFacts) -> Values:
-    asked = chunks.question.times
-    return (times.nearness(day, asked) if asked.spans else 0.0 for day in chunks.days)
+def _completed(near: Floats, earned: Floats) -> Floats:
+    """A chunk without a vector yet is judged by its words: as near as the nearest that has no more of them."""
+    unknown = np.isnan(near)
+    complete = np.where(unknown, 0.0, near)
+    for at in np.flatnonzero(unknown & (earned > 0)):
+        complete[at] = np.max(near[~unknown & (earned <= earned[at])], initial=0.0)
+    return complete
 
 
 def _named(chunks: ChunkFacts) -> Values:
-    if chunks.words is None:
-        return None
-    stems = [row["stem"] for row in chunks.rows]
-    named = {stem: chunks.words.in_name(stem) for stem in set(stems)}
-    return (named[stem] for stem in stems)
+    words = chunks.words
+    return (words.in_name(row["stem"]) for row in chunks.rows) if words is not None else None
 
 
 def _written(chunks: ChunkFacts) -> Values:
@@ -123,7 +142,7 @@ def _kind(chunks: ChunkFacts, kind: str) -> Values:
 
 OF_A_CHUNK = (
     # How near the note's day is to a time that the question names.
-    Signal("date", 0.7, _days_asked, EXTRA),
+    Signal("date", 0.7, lambda chunks: (times.nearness(day, chunks.question.times) for day in chunks.days), EXTRA),
     # How new the note is; MEMORY.md and what has no date are neither new nor old.
     Signal("recency", 0.03, lambda chunks: chunks.newness),
     # The priority that a note declares, and its importance, which fades while nobody asks for it.
@@ -165,7 +184,7 @@ IS = frozenset(("is", "are", "was", "were", "mean"))
 NEIGHBOURS = 4
 """Words of a line that stand so near to each other may belong together; 2 and 8 gave nearly the same."""
 
-_is_own = lru_cache(maxsize=3 * CACHED)(speaks_of_self)
+_is_own = lru_cache(maxsize=LINES_OF_A_TEXT * CACHED)(speaks_of_self)
 """Asked only where the question is about who asks."""
 
 
@@ -204,25 +223,33 @@ def _terms(forms: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for form in forms for term in (form, *terms_of(form)[0][:1])))
 
 
-@dataclass(frozen=True, slots=True)
 class LineFacts:
-    """What is known of the lines, each in its place."""
+    """What is known of the lines of some chunks, each in its place."""
 
-    question: ParsedQuestion
-    words: AskedWords
-    units: Sequence[LineUnit]
-    days: Sequence[date | None]
-    """The day of the note that each stands in."""
-    keeps_facts: Sequence[bool]
-    """Whether its memory keeps what is known rather than what happened."""
-    counts: Floats
-    """How often each has each word of the question."""
-    often: Floats
-    """The same in three lines in a row, by their length."""
-    had: Floats
-    """The share of the question's words that each has."""
-    labelled: Sequence[bool]
-    """Whether each begins with a label that the question names."""
+    def __init__(self, words: AskedWords, question: ParsedQuestion, chunks: Sequence[ChunkLines]) -> None:
+        self.question, self.words = question, words
+        # All lines in one list, with a gap after each chunk, so that one pass of arithmetic does for all.
+        run: list[LineUnit | None] = []
+        owner: list[int] = []
+        for nth, chunk in enumerate(chunks):
+            run += [chunk.before, *chunk.units, chunk.after, None]
+            owner += [-1, *[nth] * len(chunk.units), -1, -1]
+        own = np.array([at for at, nth in enumerate(owner) if nth >= 0], int)
+        self.owner = np.array(owner, int)[own]
+        """The number of the chunk that each stands in."""
+        self.chunks = [chunks[nth] for nth in self.owner]
+        self.units = [unit for unit in (run[at] for at in own) if unit is not None]
+        counts = np.array([words.counts_in(unit) for unit in run], float).reshape(len(run), len(words.worth))
+        lengths = np.array([len(unit.terms) if unit else 0 for unit in run], float)
+        around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
+        self.counts = counts[own]
+        """How often each has each word of the question."""
+        self.often = around[0][own] / wording.by_length(around[1][own], words.mean_length)[:, None]
+        """The same in three lines in a row, by their length."""
+        self.had = np.minimum(1.0, (self.counts > 0) @ words.worth / words.weight)
+        """The share of the question's words that each has."""
+        self.labelled = [not words.word_of.keys().isdisjoint(unit.label) for unit in self.units]
+        """Whether each begins with a label that the question names."""
 
 
 def _own(lines: LineFacts) -> Values:
@@ -232,15 +259,15 @@ def _own(lines: LineFacts) -> Values:
 
 
 def _timed(lines: LineFacts) -> Values:
-    dated = zip(lines.units, lines.days, strict=True)
+    dated = ((unit.text, chunk.day) for unit, chunk in zip(lines.units, lines.chunks, strict=True))
     if not lines.question.times.temporal:
         return None
-    return (day is not None and bool(times.spans_in_line(unit.text, day)) for unit, day in dated)
+    return (day is not None and bool(times.spans_in_line(text, day)) for text, day in dated)
 
 
 def _told_date(lines: LineFacts) -> Values:
-    asked, dated = lines.question.times, zip(lines.units, lines.days, strict=True)
-    return (times.names_asked_days(unit.text, day, asked) for unit, day in dated) if asked.spans else None
+    asked, both = lines.question.times, zip(lines.units, lines.chunks, strict=True)
+    return (times.names_asked_days(unit.text, chunk.day, asked) for unit, chunk in both) if asked.spans else None
 
 
 def _defines(lines: LineFacts) -> Values:
@@ -256,8 +283,8 @@ def _is_defined(unit: LineUnit, sought: set[str]) -> bool:
 
 
 def _fact(lines: LineFacts) -> Values:
-    both = zip(lines.keeps_facts, lines.labelled, strict=True)
-    return (keeps and labelled for keeps, labelled in both) if lines.question.holds else None
+    both = zip(lines.chunks, lines.labelled, strict=True)
+    return (chunk.keeps_facts and labelled for chunk, labelled in both) if lines.question.holds else None
 
 
 def _clock(lines: LineFacts) -> Values:
@@ -284,7 +311,7 @@ OF_A_LINE = (
     Signal(
         "lines",
         1.5,
-        lambda lines: np.minimum(1.0, ranking.dampened(lines.often) @ lines.words.worth / lines.words.most),
+        lambda lines: np.minimum(1.0, wording.dampened(lines.often) @ lines.words.worth / lines.words.most),
         CORE,
     ),
     # The share of the question's words that a single line has.
@@ -349,3 +376,102 @@ def relevance(values: Mapping[str, float]) -> float:
     total = sum(WEIGHTS[name] * value for name, value in values.items() if name in RELEVANT)
     share = min(1.0, max(0.0, total / most)) if most else 0.0
     return 1 - (1 - share) ** 2
+
+
+# --- weighing the candidates of one workspace ---------------------------------------------------------------
+
+READ = 30
+"""How many of the best are read line by line: reading 60 or all of them found next to nothing more."""
+
+READ_DEEP = 80
+"""The same where the line decides more than the chunk around it."""
+
+READ_FIRST = 10.0
+"""More than all other parts of a score together."""
+
+
+class CandidateMemories:
+    """The chunks of the memories that the candidates belong to, in the order of their files."""
+
+    def __init__(self, connection: Connection, rows: Iterable[Row]) -> None:
+        siblings = lookup.siblings(connection, {row["memory"] for row in rows})
+        self.chunks = [chunk for chunk, _ in siblings]
+        self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
+        numbers, self.memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
+        """By place: which of the memories, counted from 0."""
+        self.count = len(numbers)
+
+    def next_to(self, chunk: int, step: int) -> int | None:
+        """The chunk before or after another one in its memory."""
+        at = self.place[chunk]
+        other = at + step
+        inside = 0 <= other < len(self.chunks) and self.memory[other] == self.memory[at]
+        return self.chunks[other] if inside else None
+
+
+def weigh(
+    connection: Connection, index: WorkspaceIndex, rows: Sequence[Row], question: ParsedQuestion,
+    words: WordMatches | None, meaning: QuestionVector | None, limit: int,
+) -> list[Candidate]:  # fmt: skip
+    """The rows with what speaks for each, best first; the best, at least `limit`, are read line by line."""
+    memories = CandidateMemories(connection, rows)
+    # A chunk may have gone, or moved to another memory, since its row was read.
+    known = (row for row in rows if row["id"] in memories.place)
+    rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
+    facts = ChunkFacts(index, rows, memories, question, words, meaning)
+    parts = values_of(OF_A_CHUNK, facts, len(rows))
+    # What has the very words is read whatever the rest means.
+    scores = score(parts) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
+    if words is not None and rows:
+        # What defines a name, or someone says of themselves, is one line beside others that have the words often.
+        most = max(READ_DEEP if question.defines or question.own else READ, limit)
+        read = np.argsort(-scores, kind="stable")[:most]
+        best = best_lines(words, question, _lines(connection, [rows[at] for at in read], memories))
+        for name, values in best.items():
+            parts[name] = np.zeros(len(rows))
+            parts[name][read] = values
+        scores = score(parts)
+    by_row = np.column_stack(list(parts.values())).tolist()
+    return [
+        Candidate(index, rows[at], float(scores[at]), {}, dict(zip(parts, by_row[at], strict=True)))
+        for at in np.argsort(-scores, kind="stable")
+    ]
+
+
+def best_lines(words: WordMatches, question: ParsedQuestion, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
+    """The signals of each chunk at its best line."""
+    lines = LineFacts(AskedWords(words, question), question, chunks)
+    found = values_of(OF_A_LINE, lines, len(lines.units))
+    order = np.lexsort((-score(found), lines.owner))
+    firsts = order[np.searchsorted(lines.owner[order], np.arange(len(chunks)))]
+    nothing = np.zeros(len(chunks))
+    return {one.name: found[one.name][firsts] if one.name in found else nothing for one in OF_A_LINE}
+
+
+def read_ahead(rows: Iterable[Row], enough: Callable[[], bool]) -> None:
+    """Read the lines of rows that are likely to be weighed, until it is enough."""
+    for row in takewhile(lambda _: not enough(), islice(rows, READ)):
+        units_of(row["text"], row["language"])
+
+
+def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemories) -> list[ChunkLines]:
+    """The lines of each chunk, with the nearest line of the chunks beside it."""
+    known = {row["id"]: row for row in rows}
+    beside = [(memories.next_to(chunk, -1), memories.next_to(chunk, 1)) for chunk in known]
+    around = {chunk for chunks in beside for chunk in chunks if chunk is not None}
+    known |= lookup.texts(connection, around - known.keys())
+
+    def line(chunk: int | None, nth: int) -> LineUnit | None:
+        row = known.get(chunk or 0)
+        return unit_at(row["text"], row["language"], nth) if row is not None and row["text"] else None
+
+    return [
+        ChunkLines(
+            units_of(row["text"], row["language"]),
+            line(before, -1),
+            line(after, 0),
+            lookup.own_day(row),
+            row["kind"] == "semantic",
+        )
+        for row, (before, after) in zip(rows, beside, strict=True)
+    ]

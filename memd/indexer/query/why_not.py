@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from sqlite3 import Row
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from memd.errors import NotFound
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.query import candidates, hits, lookup, search, signals
-from memd.indexer.query.candidates import Candidate, Voices
-from memd.indexer.query.search import SearchResult
+from memd.indexer.query.candidates import Candidate
+from memd.indexer.query.search import SearchResult, WorkspaceResult
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask, Filters
@@ -30,7 +31,7 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
         **history.authors_at(stores.ledger.reader, index.id, path, row["start_line"], row["end_line"]),
     }
     question = parse(ask.query, ask.day, ask.filters)
-    if reasons := _filtered_by(stores, index, chunk, question):
+    if reasons := _filtered_by(stores, index, row, question):
         return {**passage, "reasons": reasons}
     found = search.rank(stores, [index], ask, question, also=[chunk])
     own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
@@ -56,11 +57,11 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
     return chunks.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")
 
 
-def _filtered_by(stores: Stores, index: WorkspaceIndex, chunk: int, question: ParsedQuestion) -> list[str]:
+def _filtered_by(stores: Stores, index: WorkspaceIndex, row: Row, question: ParsedQuestion) -> list[str]:
     """The filters, phrases and exclusions that the passage does not pass."""
-    connection, reasons = stores.ledger.reader, []
+    connection, chunk, reasons = stores.ledger.reader, row["id"], list[str]()
     if chunk not in lookup.join(connection, [chunk], Filters()):
-        why = "it was deleted" if lookup.is_deleted(connection, chunk) else "its ttl has run out"
+        why = "it was deleted" if row["deleted"] else "its ttl has run out"
         return [f"{why}: memd gc lists it"]
     for name in ("kind", "tags", "role", "path", "since", "until", "tier"):
         value = getattr(question.filters, name)
@@ -84,18 +85,19 @@ def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
     end = hits.end_of(folded, found.confidence)
     shown = any(candidate is own for candidate, _ in folded[:end])
     near = any(candidate is own for candidate, _ in folded[end:])
-    voices = found.by_workspace[own.index.id].voices
-    ranks = _ranks(voices, own)
+    here = found.by_workspace[own.index.id]
+    ranks, lacking = _ranks(here, own), here.words.lacking(own.row["id"]) if here.words else []
     reasons: list[str] = []
     if same is not None:
         where = f"{same.row['path']}:{same.row['start_line']}"
         reasons = [f"it says the same as {where} and is listed there under `also`"]
     elif near:
-        lacking = voices.words.lacking(own.row["id"]) if voices.words else []
         reasons = ["it is close to the question without answering it: `near` has it, and --all shows it"]
         reasons += [f"it lacks: {', '.join(lacking)}"] if lacking else []
     elif not shown:
-        reasons = _outranked(ask.limit, rank, ranks, voices.words.lacking(own.row["id"]) if voices.words else [])
+        reasons = [f"it is number {rank} and {ask.limit} were asked for"]
+        reasons += [f"number {nth} by {voice}" if nth else f"not found by {voice}" for voice, nth in ranks.items()]
+        reasons += [f"it lacks: {', '.join(lacking)}"] if lacking else []
     return {
         "shown": shown,
         "rank": rank,
@@ -116,17 +118,11 @@ def _parts(candidate: Candidate) -> dict[str, float]:
     return {name: round(signals.WEIGHTS[name] * value, 4) for name, value in candidate.parts.items() if value}
 
 
-def _outranked(limit: int, rank: int, ranks: dict[str, int | None], lacking: list[str]) -> list[str]:
-    reasons = [f"it is number {rank} and {limit} were asked for"]
-    reasons += [f"number {place} by {voice}" if place else f"not found by {voice}" for voice, place in ranks.items()]
-    return reasons + ([f"it lacks: {', '.join(lacking)}"] if lacking else [])
-
-
-def _ranks(voices: Voices, own: Candidate) -> dict[str, int | None]:
+def _ranks(here: WorkspaceResult, own: Candidate) -> dict[str, int | None]:
     """The passage's place in each voice among all chunks, however far down."""
     ranks: dict[str, int | None] = {}
-    if voices.words is not None:
-        ranks["text"] = voices.words.rank(own.row["id"])
-    if voices.meaning is not None and voices.meaning.mirror(own.index) is not None:
-        ranks["vector"] = voices.meaning.rank(own.index, own.row["id"])
+    if here.words is not None:
+        ranks["text"] = here.words.rank(own.row["id"])
+    if here.meaning is not None and here.meaning.mirror(own.index) is not None:
+        ranks["vector"] = here.meaning.rank(own.index, own.row["id"])
     return ranks

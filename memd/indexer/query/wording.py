@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +23,12 @@ from memd.indexer.language.words import (
     telling_words,
     terms_of,
 )
-from memd.indexer.query import ranking
-from memd.indexer.query.ranking import Floats
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.segment import PostingList
 from memd.notes.names import DATE
 
 Docs = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 MOST_ENDINGS = 50
 MOST_PARTS, MOST_PARTS_ONLY = 20, 50
@@ -68,6 +68,48 @@ COMPOUND = 0.6
 """What a word earns as one half of a compound, where the language writes compounds as one word."""
 
 
+# --- how words are weighed: counts in, numbers out ------------------------------------------------------------
+
+K1 = 1.2
+"""How soon a repeated word stops counting: the usual value; 0.9 and 2.0 gave the same results."""
+
+B = 0.4
+"""The penalty for length: less than the usual 0.75, since chunks are of about one size."""
+
+HEADING = 2.0
+"""A heading says what the text below is about: a word there counts as two in the text."""
+
+PART = 0.2
+"""A word found only inside another one ("build" in "rebuild") earns this share of the whole word."""
+
+PART_ONLY = 0.6
+"""The same where no note has the whole word: then the part is what was meant ("fjor", "100.114")."""
+
+MISSPELT = 0.7
+"""A word that no note has earns this share when a near spelling of it is found."""
+
+
+def idf(count: int, holders: int) -> float:
+    """How telling a word is that so many of all chunks hold."""
+    count = max(FEW, count)
+    return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
+
+
+def dampened(often: Floats) -> Floats:
+    """BM25's curve: the second mention says less than the first."""
+    curve: Floats = often * (K1 + 1) / (often + K1)
+    return curve
+
+
+def by_length(lengths: Floats, mean: float) -> Floats:
+    """What a word's count is divided by in a text of this length."""
+    share: Floats = 1 - B + B * lengths / mean
+    return share
+
+
+# --- the words of a question in one workspace ---------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class WordMatch:
     """One word of the question: every form that counts as it, and the documents that have one."""
@@ -83,7 +125,7 @@ class WordMatch:
     @property
     def whole(self) -> bool:
         """Whether the word itself was found, or what stands for it: not only some of the chunks that mean it."""
-        return self.share > ranking.PART
+        return self.share > PART
 
     @property
     def is_pair(self) -> bool:
@@ -126,21 +168,21 @@ class WordMatches:
     @property
     def most(self) -> float:
         """What a chunk would earn that has every word many times."""
-        return self.weight * (ranking.K1 + 1) or 1.0
+        return self.weight * (K1 + 1) or 1.0
 
     def earned(self) -> Floats:
         """What every document earns, as a share of the most; added up once."""
         if self._earned is None:
             by_doc = np.zeros(self.postings.size)
             for match in self.matches:
-                by_doc[match.docs] += match.share * match.idf * ranking.dampened(match.often)
+                by_doc[match.docs] += match.share * match.idf * dampened(match.often)
             self._earned = by_doc / self.most
         return self._earned
 
     def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
         """What some chunks earn from one word, before it is weighed by how rare that is."""
         docs = self.postings.places(np.array(chunks, np.int64))
-        return match.share * ranking.dampened(_often_at(match, docs))
+        return match.share * dampened(_often_at(match, docs))
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -154,8 +196,7 @@ class WordMatches:
 
     def had_by(self, chunk: int) -> float:
         """The share of the question's words, by weight, that one chunk has."""
-        doc = self._doc(chunk)
-        had = [match for match in self.matches if doc >= 0 and match.in_doc(doc)]
+        had = self.matches_in(chunk)
         whole = sum(match.idf for match in had if match.whole)
         return self._share(whole + sum(match.idf * match.share for match in had if not match.whole))
 
@@ -181,8 +222,8 @@ class WordMatches:
 
     def rare_in(self, chunk: int) -> bool:
         """Whether a chunk has a word of the question that few chunks have; of pairs of characters it takes two."""
-        doc, few = self._doc(chunk), max(RARE_LEAST, self.postings.count * RARE)
-        rare = [one for one in self.matches if one.share == 1.0 and len(one.docs) <= few and one.in_doc(doc)]
+        few = max(RARE_LEAST, self.postings.count * RARE)
+        rare = [one for one in self.matches_in(chunk) if one.share == 1.0 and len(one.docs) <= few]
         return sum(0.5 if match.is_pair else 1.0 for match in rare) >= 1.0
 
     @property
@@ -192,7 +233,7 @@ class WordMatches:
 
     def only_in_code(self, chunk: int, text: str) -> bool:
         """Whether the telling words of the question that a chunk has stand in none of its prose."""
-        had = [match for match in self.matches if match.in_doc(self._doc(chunk))]
+        had = self.matches_in(chunk)
         telling = max((match.idf for match in had), default=0.0) * TELLING
         forms = {form for match in had if match.idf >= telling for form in match.forms}
         return bool(had) and forms.isdisjoint(chain.from_iterable(terms_of(IN_CODE.sub(" ", text))))
@@ -200,7 +241,7 @@ class WordMatches:
     @property
     def stands_in(self) -> bool:
         """Whether a near spelling or a longer word stands for much of what was asked for."""
-        partly = sum(match.idf for match in self.matches if match.share == ranking.PART_ONLY)
+        partly = sum(match.idf for match in self.matches if match.share == PART_ONLY)
         return bool(self.corrected) or self._share(partly) > MOST_GUESSED
 
     def without(self, chunks: Iterable[int]) -> WordMatches:
@@ -214,8 +255,23 @@ class WordMatches:
             kept += [replace(match, docs=match.docs[left], often=match.often[left])] if left.any() else []
         return replace(self, matches=kept, _earned=None)
 
+    def keep(
+        self, forms: Iterable[str], occurrences: tuple[Docs, Floats], share: float = 1.0, most: float | None = None
+    ) -> None:
+        """Add a word that was found, if any document has it; it is worth `most` at most."""
+        docs, often = occurrences
+        if len(docs):
+            worth = idf(self.postings.count, len(docs))
+            worth = worth if most is None else min(worth, most)
+            self.matches.append(WordMatch(frozenset(forms), docs, often, worth, share))
+
     def _share(self, weight: float) -> float:
         return min(1.0, weight / (self.weight + self.lost)) if self.weight else 0.0
+
+    def matches_in(self, chunk: int) -> list[WordMatch]:
+        """The words that one chunk has."""
+        doc = self._doc(chunk)
+        return [match for match in self.matches if match.in_doc(doc)]
 
     def _doc(self, chunk: int) -> int:
         """The document of a chunk; -1 when the index does not have it."""
@@ -242,11 +298,11 @@ class WordMatches:
     def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:
         """What `count` sections earn as a whole; `section` says in which one each of `docs` is."""
         lengths = np.bincount(section, self.postings.lengths("body")[docs], count).astype(np.float64)
-        divisor = ranking.by_length(lengths, float(lengths.sum()) / max(1, count) or 1.0)
+        divisor = by_length(lengths, float(lengths.sum()) / max(1, count) or 1.0)
         total = np.zeros(count)
         for match in self.matches:
             often = np.bincount(section, _often_at(match, docs), count) / divisor
-            total += match.share * match.idf * ranking.dampened(often)
+            total += match.share * match.idf * dampened(often)
         return total / self.most
 
 
@@ -261,7 +317,9 @@ def _often_at(match: WordMatch, docs: Docs) -> Floats:
 def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Sequence[Word]] = ()) -> WordMatches:
     """Look up every word of a question: as a whole, as a part of other words, and in near spellings."""
     telling = telling_words(words)
-    found = WordMatches(postings, names=_names(telling))
+    plain = dict.fromkeys(word.exact[0] for word in telling)
+    # Words of two Latin letters occur in many names by chance.
+    found = WordMatches(postings, names=tuple(name for name in plain if len(name) > 2 or not name.isascii()))
     for word in {word.terms: word for word in telling}.values():
         _find(found, word)
     for prefix in prefixes:
@@ -284,12 +342,6 @@ def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
     return np.zeros(0, np.int64) if docs is None else docs
 
 
-def _names(telling: Sequence[Word]) -> tuple[str, ...]:
-    """Without words of two Latin letters, which occur in many names by chance."""
-    plain = dict.fromkeys(word.exact[0] for word in telling)
-    return tuple(name for name in plain if len(name) > 2 or not name.isascii())
-
-
 def _find_endings(found: WordMatches, prefix: Sequence[Word]) -> None:
     """Every word with this prefix; if there is none, or in a script without spaces, look up the prefix as it is."""
     plain = prefix[0].exact[0] if len(prefix) == 1 else ""
@@ -297,7 +349,7 @@ def _find_endings(found: WordMatches, prefix: Sequence[Word]) -> None:
     spaced = plain and len(plain) >= len(prefix[0].terms[0])
     forms = found.postings.starting("exact", plain, MOST_ENDINGS) if spaced else []
     if forms:
-        _keep(found, forms, _occurrences(found.postings, forms, "exact"))
+        found.keep(forms, _occurrences(found.postings, forms, "exact"))
         found.weight += found.matches[-1].idf
         return
     for word in prefix:
@@ -313,10 +365,10 @@ def _find(found: WordMatches, word: Word) -> None:
     before = len(found.matches)
     for term in new:
         forms = [term, *(forms_in(word) if term == word.terms[0] else ())]
-        _keep(found, forms, _occurrences(postings, forms, "body", "heading"))
+        found.keep(forms, _occurrences(postings, forms, "body", "heading"))
     if len(found.matches) == before:
         # A single character of a script without spaces is no term of its own.
-        _keep(found, word.exact, _occurrences(postings, word.exact, "exact"))
+        found.keep(word.exact, _occurrences(postings, word.exact, "exact"))
     whole = found.matches[before:]
     inside = _find_inside(found, word, whole)
     if len(found.matches) == before:
@@ -328,10 +380,11 @@ def _find(found: WordMatches, word: Word) -> None:
         itself = [match for match in whole if not match.forms.isdisjoint((word.terms[0], word.exact[0]))]
         found.coded += itself or (found.matches[-1:] if inside else [])
     weight = sum(match.idf for match in found.matches[before:] if match.whole)
-    found.weight += weight or _idf(postings, 0)
+    unknown = idf(postings.count, 0)
+    found.weight += weight or unknown
     lost = _lost(new, whole) if whole and not inside else 0
     if lost:
-        found.lost += max(lost * _idf(postings, 0), PIECES_LACK * weight)
+        found.lost += max(lost * unknown, PIECES_LACK * weight)
     if (lost or not whole) and not inside and (word.is_name or CODE.fullmatch(word.exact[0]) or lost > 1):
         found.named_missing.append(word.exact[0])
 
@@ -346,17 +399,13 @@ def _lost(terms: Sequence[str], whole: Sequence[WordMatch]) -> int:
     return len(lost) if terms[0] in lost and not apart else 0
 
 
-def _idf(postings: Postings, holders: int) -> float:
-    return ranking.idf(max(FEW, postings.count), holders)
-
-
 def _find_compounded(found: WordMatches, word: Word) -> None:
     """A compound that no chunk has, by the two words that it is made of; they earn what a near spelling would."""
     for parts in compound_parts(word):
         there = [_occurrences(found.postings, forms, "body", "heading") for forms in parts]
         if all(len(docs) for docs, _ in there):
             for forms, occurrences in zip(parts, there, strict=True):
-                _keep(found, forms, occurrences, ranking.MISSPELT)
+                found.keep(forms, occurrences, MISSPELT)
             return
 
 
@@ -382,8 +431,8 @@ def _find_inside(found: WordMatches, word: Word, whole: Sequence[WordMatch]) -> 
         docs, often = docs[new], often[new]
     # A rare longer word must not outweigh the word itself where nearly every chunk has that.
     most = max((match.idf for match in whole), default=None) if not only else None
-    share = ranking.PART_ONLY if only else COMPOUND if compounds else ranking.PART
-    _keep(found, begins or longer, (docs, often), share, most)
+    share = PART_ONLY if only else COMPOUND if compounds else PART
+    found.keep(begins or longer, (docs, often), share, most)
     if only and len(docs) and not begins and not CODE.fullmatch(plain):
         found.guessed += found.matches[-1].idf
     return only and len(docs) > 0
@@ -396,7 +445,7 @@ def _find_spellings(found: WordMatches, plain: str) -> None:
     near = found.postings.near("exact", plain, MOST_SPELLINGS) if tries else []
     if near:
         found.corrected[plain] = near
-        _keep(found, near, _occurrences(found.postings, near, "exact"), ranking.MISSPELT)
+        found.keep(near, _occurrences(found.postings, near, "exact"), MISSPELT)
     else:
         found.missing.append(plain)
 
@@ -419,21 +468,7 @@ def _occurrences(postings: Postings, terms: Iterable[str], *fields: str) -> tupl
 
 def _often(postings: Postings, name: str, held: PostingList) -> Floats:
     if name == "heading":
-        return np.full(len(held.docs), ranking.HEADING)
+        return np.full(len(held.docs), HEADING)
     lengths = postings.lengths("body")[held.docs].astype(np.float64)
-    often: Floats = held.weights / ranking.by_length(lengths, postings.mean_length("body"))
+    often: Floats = held.weights / by_length(lengths, postings.mean_length("body"))
     return often
-
-
-def _keep(
-    found: WordMatches,
-    forms: Iterable[str],
-    occurrences: tuple[Docs, Floats],
-    share: float = 1.0,
-    most: float | None = None,
-) -> None:
-    docs, often = occurrences
-    if len(docs):
-        idf = _idf(found.postings, len(docs))
-        idf = idf if most is None else min(idf, most)
-        found.matches.append(WordMatch(frozenset(forms), docs, often, idf, share))

@@ -39,13 +39,12 @@ class TwoVersions:
 
 def found(stores: Stores, index: WorkspaceIndex, max_bytes: int) -> list[tuple[TwoVersions, str]]:
     """Every conflict that the last scan of a workspace met, and the text of its note."""
-    listed = [*_copies(index), *_marked(index)]
-    return [known for path, copy in listed if (known := _two_versions(stores, index, path, copy, max_bytes))]
+    return [known for path, copy in _listed(index) if (known := _two_versions(stores, index, path, copy, max_bytes))]
 
 
 def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> TwoVersions:
     """The conflict of a note, or of the copy that is named."""
-    for original, copy in (*_copies(index), *_marked(index)):
+    for original, copy in _listed(index):
         if path in (copy, original) and (known := _two_versions(stores, index, original, copy, max_bytes)):
             return known[0]
     raise NotFound(f"{path} has no conflict", "memd conflict list")
@@ -56,16 +55,12 @@ def count(left_out: Mapping[str, str]) -> int:
     return sum(why == MARKED or merging.original_of(path) is not None for path, why in left_out.items())
 
 
-def _copies(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
-    """Notes and their copies, which the last scan passed over."""
+def _listed(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
+    """Notes and their copies, which the last scan passed over; then notes with markers of a merge, which have none."""
     for path in sorted(index.skipped):
         original = merging.original_of(path)
         if original is not None and is_memory_path(index.workspace, original):
             yield original, path
-
-
-def _marked(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
-    """Notes with markers of a merge, which have no copy."""
     yield from ((path, "") for path, row in sorted(index.files.items()) if row.problem == MARKED)
 
 

@@ -110,7 +110,8 @@ MOST_MEANT = 5
 
 def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
     """A hint for a key that no memory has."""
-    keys = [name for index in indexes for name in lookup.keys(stores.ledger.reader, index.id)]
+    rows = (lookup.keyed_rows(stores.ledger.reader, "m.id", "m.workspace = ?", (index.id,)) for index in indexes)
+    keys = [name for some in rows for name, _ in some]
     plain = key.casefold()
     # A file or a day without a section, or a heading without its file.
     meant = [name for name in keys if name.casefold().startswith(f"{plain}#") or name.rpartition("#")[2] == slug(key)]
@@ -304,11 +305,8 @@ def tags(stores: Stores, indexes: Indexes) -> list[JsonObject]:
 def tagged_files(stores: Stores, index: WorkspaceIndex, tag: str) -> list[str]:
     """The files that have a memory with this tag."""
     rows = (row for _, row in _rows(stores, [index], "m.tags <> '[]'"))
-    return list(
-        dict.fromkeys(
-            row["path"] for row in rows if any(sections.same_tag(one, tag) for one in json.loads(row["tags"]))
-        )
-    )
+    paths = (row["path"] for row in rows if any(sections.same_tag(one, tag) for one in json.loads(row["tags"])))
+    return list(dict.fromkeys(paths))
 
 
 def files_of(stores: Stores, index: WorkspaceIndex, key: str) -> list[JsonObject]:
@@ -323,13 +321,10 @@ def touching(stores: Stores, indexes: Indexes, file: str, cwd: str) -> list[Json
     for index in indexes:
         path = file_named(index, file, cwd)
         for memory, row in _rows(stores, [index], "json_array_length(m.declared, '$.files') > 0"):
-            relations = map(_file_relation, json.loads(row["declared"])["files"])
-            memories += [{**memory, **relation} for relation in relations if _is_or_holds(path, relation["file"])]
+            for relation in map(_file_relation, json.loads(row["declared"])["files"]):
+                if path in (relation["file"], ".") or relation["file"].startswith(f"{path.rstrip('/')}/"):
+                    memories.append({**memory, **relation})
     return memories
-
-
-def _is_or_holds(path: str, file: str) -> bool:
-    return path in (file, ".") or file.startswith(f"{path.rstrip('/')}/")
 
 
 def _file_relation(entry: str) -> JsonObject:
