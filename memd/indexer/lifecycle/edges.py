@@ -13,6 +13,7 @@ from typing import TypeVar
 from memd.errors import UsageError
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.indexer.views.keys import Indexes
@@ -28,6 +29,7 @@ LIVING = (
 
 TABLES = "edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other"
 COLUMNS = "e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.accesses, e.accessed"
+STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
 TAKEN, WITHERED = 1, 2
 """Why an edge is removed: someone took it away, or it faded away."""
 
@@ -78,8 +80,7 @@ def all_of(
 ) -> list[Edge]:
     """The edges of a workspace, the strongest first."""
     clause = "e.workspace = ? AND (? IS NULL OR e.rel = ?) AND e.weight >= ?"
-    order = "ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?"
-    return select(connection, clause, (workspace, rel, rel, least, most), order)
+    return select(connection, clause, (workspace, rel, rel, least, most), f"{STRONGEST} LIMIT ?")
 
 
 def between(connection: Connection, one: int, other: int) -> list[Edge]:
@@ -93,9 +94,7 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
         "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
         " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
     )
-    return select(
-        connection, clause, (workspace, lives.RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?"
-    )
+    return select(connection, clause, (workspace, lives.RELATED, most), f"{STRONGEST} LIMIT ?")
 
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
@@ -275,9 +274,9 @@ def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float
 
 
 def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:
-    steps = edge_rows(way.path, names)
-    brief = [{name: step[name] for name in ("from", "rel", "to", "weight")} for step in steps]
-    return {**names[way.memory], "weight": round(way.weight, 4), "way": brief}
+    shown = ("from", "rel", "to", "weight")
+    steps = [{name: step[name] for name in shown} for step in edge_rows(way.path, names)]
+    return {**names[way.memory], "weight": round(way.weight, 4), "way": steps}
 
 
 def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
@@ -340,21 +339,16 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
         raise UsageError(f"`{target.key}` cannot contain itself", "give the summary a key of its own")
     if len(found) < FEWEST:
         raise UsageError("a summary needs at least two different sources", "for example: --sources KEY,KEY")
-    above = _containing(stores.ledger.reader, target.memory) & set(found)
+    # Everything that contains the summary, directly or through others.
+    containing = (
+        "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = ?1 AND rel = ?2 AND NOT removed"
+        " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = ?2 AND NOT e.removed)"
+        " SELECT id FROM above"
+    )
+    above = found.keys() & catalog.numbers_of(stores.ledger.reader, containing, target.memory, lives.CONTAINS)
     if above:
         raise UsageError(f"`{found[min(above, key=str)]}` contains `{target.key}` itself", "leave it out")
     return list(found.values())
-
-
-def _containing(connection: Connection, memory: int | None) -> set[int | None]:
-    """Every memory that contains this one, directly or through others."""
-    rows = connection.execute(
-        "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = :memory AND rel = :rel AND NOT removed"
-        " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = :rel AND NOT e.removed)"
-        " SELECT id FROM above",
-        {"memory": memory, "rel": lives.CONTAINS},
-    )
-    return {row["id"] for row in rows}
 
 
 def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:
