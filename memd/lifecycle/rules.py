@@ -32,11 +32,19 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
 }  # fmt: skip
 
-OBSERVED = {
-    **{name: name for name in ("tier", "kind", "role", "age", "idle", "days", "useful", "told", "utility", "returned")},
-    "access": "asked_for",
+
+def _fact(name: str) -> Callable[[Life, datetime], Any]:
+    fact = operator.attrgetter(name)
+    return lambda life, now: fact(life)
+
+
+OBSERVED: dict[str, Callable[[Life, datetime], Any]] = {
+    **{name: _fact(name) for name in ("tier", "kind", "role", "days", "useful", "told", "utility", "returned")},
+    "access": _fact("asked_for"),
+    "age": Life.age,
+    "idle": Life.idle,
 }
-"""The fields of a condition on one memory, besides its tags and its importance, and what of its life each means."""
+"""The fields of a condition on one memory, besides its tags and its importance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +172,22 @@ def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -
 
 
 def _first_match(rules: Sequence[Rule], life: Life, now: datetime) -> Rule | None:
-    matching = (rule for rule in rules if all(_holds(condition, life, rules, now) for condition in rule.when))
-    return next(matching, None)
+    for rule in rules:
+        for condition in rule.when:
+            if not _holds(condition, life, rules, now):
+                break
+        else:
+            return rule
+    return None
 
 
 def _holds(condition: RuleCondition, life: Life, rules: Sequence[Rule], now: datetime) -> bool:
-    if condition.field == "tag":
-        return (str(condition.value).casefold() in {tag.casefold() for tag in life.tags}) == (condition.op == "=")
-    of_importance = condition.field == "importance"
-    value = _importance_now(life, rules, now) if of_importance else _observed(condition.field, life, now)
-    return COMPARE[condition.op](value, condition.value)
-
-
-def _observed(field: str, life: Life, now: datetime) -> Any:
-    value = getattr(life, OBSERVED[field])
-    return value(now) if field in ("age", "idle") else value
+    observe = OBSERVED.get(condition.field)
+    if observe is not None:
+        return COMPARE[condition.op](observe(life, now), condition.value)
+    if condition.field == "importance":
+        return COMPARE[condition.op](_importance_now(life, rules, now), condition.value)
+    return (str(condition.value).casefold() in {tag.casefold() for tag in life.tags}) == (condition.op == "=")
 
 
 def _importance_now(life: Life, rules: Sequence[Rule], now: datetime) -> float:
@@ -193,7 +202,7 @@ def _importance_now(life: Life, rules: Sequence[Rule], now: datetime) -> float:
 def _decayed(life: Life, rule: Rule, now: datetime) -> float:
     """The importance that a decay rule leaves, counted from when the last of its limits was passed."""
     days = [
-        days_past(_observed(condition.field, life, now), condition.value)
+        days_past(OBSERVED[condition.field](life, now), condition.value)
         for condition in rule.when
         if condition.field in ("age", "idle") and condition.op in (">", ">=") and isinstance(condition.value, timedelta)
     ]
@@ -215,7 +224,7 @@ def _reason(condition: RuleCondition, life: Life, now: datetime) -> str:
         return f"{'' if condition.op == '=' else 'not '}tagged {condition.value}"
     if condition.field == "importance":
         return f"importance {condition.op} {condition.value:g}"
-    return REASONS.get(condition.field, str)(_observed(condition.field, life, now))
+    return REASONS.get(condition.field, str)(OBSERVED[condition.field](life, now))
 
 
 REASONS: dict[str, Callable[[Any], str]] = {
