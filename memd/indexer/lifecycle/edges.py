@@ -30,6 +30,8 @@ LIVING = (
 TABLES = "edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other"
 COLUMNS = "e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.accesses, e.accessed"
 STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
+EITHER_WAY = "((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))"
+"""The edges between two memories, in either direction."""
 TAKEN, WITHERED = 1, 2
 """Why an edge is removed: someone took it away, or it faded away."""
 
@@ -139,19 +141,15 @@ def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
         pairs.setdefault((row["one"], row["other"]), []).append(row["hour"])
     for (one, other), hours in pairs.items():
         done.strengthened += _strengthen(connection, one, other, hours)
-    connection.executemany(
-        "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?",
-        [tuple(row) for row in rows],
-    )
+    mark = "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?"
+    connection.executemany(mark, [tuple(row) for row in rows])
     return len(rows)
 
 
 def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
     """Strengthen the edges of two memories that were shown together; one that had faded away is back."""
-    rows = connection.execute(
-        "SELECT * FROM edges WHERE ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) AND removed <> ?3",
-        (one, other, TAKEN),
-    ).fetchall()
+    query = f"SELECT * FROM edges WHERE {EITHER_WAY} AND removed <> ?3"
+    rows = connection.execute(query, (one, other, TAKEN)).fetchall()
     for row in rows:
         base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
@@ -182,9 +180,8 @@ def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: Age
     """Write the faded weights; an edge below `PRUNE` withers."""
     for number, weight in weights:
         gone = weight < lives.PRUNE
-        connection.execute(
-            "UPDATE edges SET weight = ?, removed = ? WHERE id = ?", (weight, WITHERED if gone else 0, number)
-        )
+        weaken = "UPDATE edges SET weight = ?, removed = ? WHERE id = ?"
+        connection.execute(weaken, (weight, WITHERED if gone else 0, number))
         done.faded += not gone
         done.pruned += gone
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -24,7 +24,6 @@ from memd.indexer.lifecycle import edges, lives
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.query import lookup
-from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
@@ -32,7 +31,7 @@ from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
-from memd.models import RELATIONS, Tier
+from memd.models import Tier
 from memd.notes import names
 from memd.prose import SENTENCE
 
@@ -97,7 +96,7 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
     mirror = index.mirror if todo else None
     if model is None or mirror is None or mirror.model != model.id:
         return ComparedMemories()
-    memories: dict[int, str] = dict(todo[:most])
+    memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}
     for numbers in edges.batches(list(memories), BLOCK):
         pairs |= {
@@ -203,9 +202,8 @@ def save(connection: Connection, workspace: int, compared: ComparedMemories, now
         rows = _automatic(connection, memory)
         _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
     made = sum(_link(connection, workspace, pair, in_utc(now)) for pair in compared.pairs)
-    connection.executemany(
-        "UPDATE memories SET compared = digest WHERE id = ? AND digest = ?", list(compared.memories.items())
-    )
+    mark = "UPDATE memories SET compared = digest WHERE id = ? AND digest = ?"
+    connection.executemany(mark, compared.memories.items())
     return made
 
 
@@ -227,10 +225,8 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
         return edges.insert(connection, workspace, edge, weight, SIMILAR, now)
     if live and abs(row["base"] - base) < 1e-9:
         return 0
-    connection.execute(
-        "UPDATE edges SET origin = ?, base = ?, weight = ?, made = ?, removed = 0 WHERE id = ?",
-        (SIMILAR, base, base, now, row["id"]),
-    )
+    renew = "UPDATE edges SET origin = ?, base = ?, weight = ?, made = ?, removed = 0 WHERE id = ?"
+    connection.execute(renew, (SIMILAR, base, base, now, row["id"]))
     return 1
 
 
@@ -354,20 +350,6 @@ def drop_outdated(connection: Connection, workspace: int, since: str) -> None:
     )
 
 
-def tie(
-    connection: Connection, workspace: int, edge: edges.Triple, now: datetime,
-    next_change: Callable[[Connection], tuple[int, int]],
-) -> bool:  # fmt: skip
-    """Make an edge that a rule asks for, as an undoable change; one that someone made or removed stays as it is."""
-    one, other, rel = edge
-    if not edges.insert(connection, workspace, edge, RELATIONS[rel], BY_RULE, actions.in_utc(now)):
-        return False
-    ends = {"one": one, "other": other, "rel": rel}
-    before, after = {**ends, "removed": edges.TAKEN}, {**ends, "removed": 0}
-    actions.keep_change(connection, *next_change(connection), one, "edge", before, after)
-    return True
-
-
 # --- doubtful pairs: nearly one text, with other numbers or names ---------------------------------------------
 
 
@@ -388,10 +370,7 @@ def still_doubtful(connection: Connection, ledger: Ledger, workspace: int) -> li
 
 def _typed(connection: Connection, one: int, other: int) -> bool:
     """Whether an edge says how two memories are related."""
-    query = (
-        "SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3"
-        " AND ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) LIMIT 1"
-    )
+    query = f"SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3 AND {edges.EITHER_WAY} LIMIT 1"
     return bool(catalog.number_of(connection, query, one, other, RELATED))
 
 
