@@ -13,7 +13,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.lifecycle.lives import BASE, Life
-from memd.models import Tier
+from memd.models import JsonObject, Tier
 
 COLUMNS = (
     "m.id, m.tier, m.kind, m.role, m.first_seen, m.tags, m.declared, m.importance, m.accesses, m.days, m.accessed,"
@@ -94,18 +94,22 @@ def holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
 
 def move(connection: Connection, action: int, nth: int, move: TierMove, now: datetime) -> bool:
     """Move a memory to another tier, as an undoable change; False if it is already there or gone."""
-    row = connection.execute(
-        f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL", (move.memory,)
-    ).fetchone()
+    query = f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL"
+    row = connection.execute(query, (move.memory,)).fetchone()
     if row is None or (row["tier"] == move.tier and bool(row["deleted"]) == move.deletes):
         return False
     at = actions.in_utc(now)
     home = row["home"] if row["tier"] == move.tier else row["tier"]
     after = dict(zip(TIER, (move.tier, at, move.by, move.why, home, at if move.deletes else None), strict=True))
-    named = ", ".join(f"{name} = :{name}" for name in TIER)
-    connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**after, "memory": move.memory})
+    update(connection, move.memory, after)
     actions.keep_change(connection, action, nth, move.memory, "tier", dict(row), after)
     return True
+
+
+def update(connection: Connection, memory: int, columns: JsonObject) -> None:
+    """Write some columns of a memory."""
+    named = ", ".join(f"{name} = :{name}" for name in columns)
+    connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**columns, "memory": memory})
 
 
 def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dict[str, str]]:
@@ -149,9 +153,8 @@ def record_accesses(
     seen = sorted(set(memories))
     hour = actions.in_utc(now)[:13]
     known = "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)"
-    connection.executemany(
-        f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}", [(memory, client, hour) for memory in seen]
-    )
+    insert = f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}"
+    connection.executemany(insert, [(memory, client, hour) for memory in seen])
     if together:
         # Only linked pairs: others have nothing to strengthen.
         connection.executemany(

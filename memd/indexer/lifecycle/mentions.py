@@ -218,10 +218,8 @@ def _update_edge(connection: Connection, workspace: int, triple: edges.Triple, n
         return connection.execute("DELETE FROM edges WHERE id = ?", (change.number,)).rowcount
     if change.number is None:
         return edges.insert(connection, workspace, triple, change.weight, change.origin, now)
-    connection.execute(
-        "UPDATE edges SET origin = ?, base = ?, weight = ?, removed = ? WHERE id = ?",
-        (change.origin, change.weight, change.weight, change.removed, change.number),
-    )
+    update = "UPDATE edges SET origin = ?, base = ?, weight = ?, removed = ? WHERE id = ?"
+    connection.execute(update, (change.origin, change.weight, change.weight, change.removed, change.number))
     return 1
 
 
