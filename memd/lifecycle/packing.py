@@ -112,9 +112,8 @@ class Packer:
             if not text:
                 return []
             tokens = needs[nth] + self.count(text)
-            group.append(
-                PackedMemory(one, why, heads[nth] + text, tokens, cut, cut and room - later < self.most, against)
-            )
+            squeezed = cut and room - later < self.most
+            group.append(PackedMemory(one, why, heads[nth] + text, tokens, cut, squeezed, against))
             room -= tokens
         return group
 

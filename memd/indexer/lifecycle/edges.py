@@ -298,10 +298,8 @@ def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
 
 def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> list[JsonObject]:
     """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
-    return sorted(
-        (row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)),
-        key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]),
-    )
+    rows = [row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)]
+    return sorted(rows, key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
 
 
 def _clusters(connection: Connection, index: WorkspaceIndex, least: int, weight: float) -> list[JsonObject]:
