@@ -365,13 +365,8 @@ def still_doubtful(connection: Connection, ledger: Ledger, workspace: int) -> li
     rows = json.loads(ledger.setting(f"doubtful:{workspace}") or "[]")
     digests = _digests(connection, [(one, other) for one, other, *_ in rows])
     same = [(one, other) for one, other, *known in rows if [digests.get(one), digests.get(other)] == known]
-    return [pair for pair in same if not _typed(connection, *pair)]
-
-
-def _typed(connection: Connection, one: int, other: int) -> bool:
-    """Whether an edge says how two memories are related."""
-    query = f"SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3 AND {edges.EITHER_WAY} LIMIT 1"
-    return bool(catalog.number_of(connection, query, one, other, RELATED))
+    typed = f"SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3 AND {edges.EITHER_WAY} LIMIT 1"
+    return [pair for pair in same if not catalog.number_of(connection, typed, *pair, RELATED)]
 
 
 def _digests(connection: Connection, pairs: Pairs) -> dict[int, str]:
