@@ -258,10 +258,6 @@ def components(pairs: Iterable[tuple[int, int]], least: int = 2) -> list[tuple[i
 def summary_of(group: Iterable[int], contained: Mapping[int, Iterable[int]]) -> int | None:
     """The memory that contains most of a group, and at least half of it; `contained` is what each one contains."""
     members = set(group)
-    counts = []
-    for parent, children in contained.items():
-        others = members - {parent}
-        held = len(others & set(children))
-        if others and held >= ENOUGH * len(others):
-            counts.append((-held, parent))
-    return min(counts)[1] if counts else None
+    held = {parent: len(members.intersection(children) - {parent}) for parent, children in contained.items()}
+    enough = [(-most, one) for one, most in held.items() if most and most >= ENOUGH * len(members - {one})]
+    return min(enough)[1] if enough else None

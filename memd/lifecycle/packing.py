@@ -112,9 +112,8 @@ class Packer:
             if not text:
                 return []
             tokens = needs[nth] + self.count(text)
-            group.append(
-                PackedMemory(one, why, heads[nth] + text, tokens, cut, cut and room - later < self.most, against)
-            )
+            squeezed = cut and room - later < self.most
+            group.append(PackedMemory(one, why, heads[nth] + text, tokens, cut, squeezed, against))
             room -= tokens
         return group
 
@@ -213,14 +212,10 @@ def _best_first(worths: Sequence[float]) -> list[int]:
 
 def _joined(pieces: Sequence[str], chosen: Sequence[int]) -> str:
     out: list[str] = []
-    before = -1
-    for at in chosen:
+    for before, at in pairwise((-1, *chosen, len(pieces))):
         if at != before + 1:
             _leave_out(out)
-        out.append(pieces[at])
-        before = at
-    if before != len(pieces) - 1:
-        _leave_out(out)
+        out += pieces[at : at + 1]
     return "".join(out).rstrip()
 
 
@@ -231,20 +226,13 @@ def _leave_out(out: list[str]) -> None:
 
 
 def _part(piece: str, room: int, count: Count) -> str:
-    """As much of a piece as fits, by lines of a code block, else by words."""
-    fence = FENCE.match(piece)
-    if fence is not None:
-        return _code_cut(piece, fence.group(1), room, count)
+    """As much of a piece as fits, by lines of a code block, which is closed again, else by words."""
+    if fence := FENCE.match(piece):
+        opening, *lines = LINE.findall(piece)
+        return _longest(lines, lambda part: f"{opening}{part.rstrip()}\n{ELLIPSIS}\n{fence[1]}", room, count)
     words = re.findall(r"\S+\s*", piece)
-    return _longest(words, lambda part: f"{part.rstrip()} {ELLIPSIS}", room, count) or _longest(
-        list(piece), lambda part: f"{part}{ELLIPSIS}", room, count
-    )
-
-
-def _code_cut(piece: str, fence: str, room: int, count: Count) -> str:
-    """The first lines of a code block, with its closing fence."""
-    opening, *lines = LINE.findall(piece)
-    return _longest(lines, lambda part: f"{opening}{part.rstrip()}\n{ELLIPSIS}\n{fence}", room, count)
+    by_words = _longest(words, lambda part: f"{part.rstrip()} {ELLIPSIS}", room, count)
+    return by_words or _longest(list(piece), lambda part: f"{part}{ELLIPSIS}", room, count)
 
 
 def _longest(parts: Sequence[str], finish: Callable[[str], str], room: int, count: Count) -> str:
@@ -332,12 +320,10 @@ def cards(summaries: Sequence[WorkspaceSummary], budget: int = TOKENS) -> str:
 
 
 def _counts(summary: WorkspaceSummary) -> str:
-    total = sum(summary.tiers.values())
-    parts = [f"{summary.tiers[tier]} {tier}" for tier in TIERS if summary.tiers.get(tier)]
-    noun = "memory" if total == 1 else "memories"
-    return f"{total} {noun} in {summary.files} file{'' if summary.files == 1 else 's'}" + (
-        f": {', '.join(parts)}" if parts else ""
-    )
+    total, files = sum(summary.tiers.values()), summary.files
+    tiers = ", ".join(f"{summary.tiers[tier]} {tier}" for tier in TIERS if summary.tiers.get(tier))
+    counts = f"{total} {'memory' if total == 1 else 'memories'} in {files} file{'' if files == 1 else 's'}"
+    return f"{counts}: {tiers}" if tiers else counts
 
 
 def _days(summary: WorkspaceSummary, left: int) -> Iterator[str]:

@@ -31,6 +31,8 @@ WORD = re.compile(r"[^\s,]+")
 MINUTES = {"m": 1, "h": 60, "d": 1_440, "w": 10_080}
 EXACT = {"=", "!="}
 ORDER = {">", ">=", "<", "<="}
+COUNTS = ("access", "days", "useful", "told")
+"""Fields that are whole numbers."""
 FOREIGN = {"=>": ">=", "=<": "<=", "==": "=", "≥": ">=", "≤": "<=", "≠": "!=", "<>": "!=", ":": "="}
 """Operators of other languages, and ours for each."""
 RANK = ("dormant", "sensory", "stm", "ltm")
@@ -196,16 +198,10 @@ _duration = _spelled(
 FIELDS: dict[str, tuple[ReadValue, set[str]]] = {
     "tier": (_choice("tier", TIERS), EXACT),
     "kind": (_choice("kind", KINDS), EXACT),
-    "role": (_name, EXACT),
-    "tag": (_name, EXACT),
-    "age": (_duration, ORDER),
-    "idle": (_duration, ORDER),
-    "access": (_count, EXACT | ORDER),
-    "days": (_count, EXACT | ORDER),
-    "useful": (_count, EXACT | ORDER),
-    "told": (_count, EXACT | ORDER),
-    "utility": (_share, EXACT | ORDER),
-    "importance": (_share, EXACT | ORDER),
+    **dict.fromkeys(("role", "tag"), (_name, EXACT)),
+    **dict.fromkeys(("age", "idle"), (_duration, ORDER)),
+    **dict.fromkeys(COUNTS, (_count, EXACT | ORDER)),
+    **dict.fromkeys(("utility", "importance"), (_share, EXACT | ORDER)),
     "similarity": (_share, {">", ">="}),
     "returned": (_yes, {"="}),
 }
@@ -308,7 +304,7 @@ def _candidates(field: str, values: list[Any]) -> Iterable[Value]:
     least: Any = timedelta() if isinstance(values[0], timedelta) else 0
     highest = HIGHEST.get(field)
     numbers = sorted({least, *values, *([] if highest is None else [highest])})
-    if field in ("access", "days", "useful", "told"):
+    if field in COUNTS:
         # As many whole neighbours as conditions could exclude one by one.
         between = [number + step for number in numbers for step in range(1, len(numbers) + 1)]
     else:

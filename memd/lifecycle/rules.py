@@ -32,18 +32,17 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
 }  # fmt: skip
 
+
+def _fact(name: str) -> Callable[[Life, datetime], Any]:
+    fact = operator.attrgetter(name)
+    return lambda life, now: fact(life)
+
+
 OBSERVED: dict[str, Callable[[Life, datetime], Any]] = {
-    "tier": lambda life, now: life.tier,
-    "kind": lambda life, now: life.kind,
-    "role": lambda life, now: life.role,
-    "age": lambda life, now: life.age(now),
-    "idle": lambda life, now: life.idle(now),
-    "access": lambda life, now: life.asked_for,
-    "days": lambda life, now: life.days,
-    "useful": lambda life, now: life.useful,
-    "told": lambda life, now: life.told,
-    "utility": lambda life, now: life.utility,
-    "returned": lambda life, now: life.returned,
+    **{name: _fact(name) for name in ("tier", "kind", "role", "days", "useful", "told", "utility", "returned")},
+    "access": _fact("asked_for"),
+    "age": Life.age,
+    "idle": Life.idle,
 }
 """The fields of a condition on one memory, besides its tags and its importance."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
+from memd.config.schema import ContextSettings
 from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, CONTRADICTS, MERGED, REFINES, RELATED, Edge, components
 from memd.models import Kind, Tier
 
@@ -156,25 +157,7 @@ CROWD = 3
 """So many memories of one cluster need a summary."""
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeExpansion:
-    """How edges are followed."""
-
-    edges: bool = True
-    """Whether they are; contradictions and summaries come in anyway."""
-    damping: float = 0.3
-    """The share of a memory's score, times the edge's weight, that a neighbour gains."""
-    edges_per_memory: int = PER_SEED
-    """Edges that are followed from one memory, the heaviest first."""
-    min_edge_weight: float = 0.1
-    """A lighter edge is not followed."""
-    max_from_edges: int = 50
-    """The most memories that edges add."""
-    max_boost: float = 0.5
-    """The most that a search result gains from its edges, as a share of its own score."""
-
-
-USUAL = EdgeExpansion()
+USUAL = ContextSettings()
 
 
 @dataclass(slots=True)
@@ -190,9 +173,12 @@ class SpreadPool:
 
 
 def spread(
-    seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int], how: EdgeExpansion = USUAL
+    seeds: Mapping[int, float], links: Sequence[Edge], may_enter: Collection[int], how: ContextSettings = USUAL
 ) -> SpreadPool:
-    """The seeds with what their edges add; ordinary edges add only memories that `may_enter`."""
+    """The seeds with what their edges add; ordinary edges add only memories that `may_enter`.
+
+    Without `how.edges` contradictions and summaries come in anyway.
+    """
     pool = SpreadPool(dict(seeds))
     followed = [link for link in links if link.rel not in NOT_FOLLOWED and link.weight >= how.min_edge_weight]
     gains = _gains(seeds, _neighbours(followed), how) if how.edges else {}
@@ -229,7 +215,7 @@ def _heaviest(weights: Mapping[int, float], most: int = PER_SEED) -> list[tuple[
 
 
 def _gains(
-    seeds: Mapping[int, float], neighbours: Mapping[int, Mapping[int, float]], how: EdgeExpansion
+    seeds: Mapping[int, float], neighbours: Mapping[int, Mapping[int, float]], how: ContextSettings
 ) -> dict[int, float]:
     """What each memory gains from the seeds next to it."""
     gains: dict[int, float] = {}

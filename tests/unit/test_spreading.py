@@ -7,11 +7,11 @@ from datetime import date, timedelta
 
 import pytest
 
+from memd.config.schema import ContextSettings
 from memd.lifecycle import lives, spreading
 from memd.lifecycle.lives import Edge
 from memd.lifecycle.spreading import (
     PER_SEED,
-    EdgeExpansion,
     MemoryStanding,
     SpreadPool,
     about_the_task,
@@ -165,7 +165,7 @@ def test_five_edges_of_a_seed_are_followed_the_heaviest() -> None:
 def test_fifty_come_in_at_most_the_best() -> None:
     links = [edge(seed, 1000 + 5 * seed + nth) for seed in range(1, 12) for nth in range(5)]
     pool = spread({seed: seed / 10 for seed in range(1, 12)}, links, range(1000, 2000))
-    assert pool.expanded == EdgeExpansion().max_from_edges == 50
+    assert pool.expanded == ContextSettings().max_from_edges == 50
     assert not {1005, 1006, 1007, 1008, 1009} & pool.scores.keys(), "those of the weakest seed"
 
 

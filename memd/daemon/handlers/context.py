@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import replace
 
+from memd.config.schema import ContextSettings
 from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.handler_context import filters_of
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
@@ -13,7 +14,6 @@ from memd.indexer.context.assemble import AssembledContext, ContextTask, assembl
 from memd.indexer.lifecycle import edges
 from memd.indexer.views import keys
 from memd.lifecycle.lives import CONTAINS
-from memd.lifecycle.spreading import EdgeExpansion
 from memd.models import Ask
 from memd.notes import metadata, sections
 from memd.protocol.methods.context import ConsolidateRequest, ContextRequest, ExpandRequest
@@ -47,13 +47,12 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
     return {"ns": list(names), **assembled.result}
 
 
-def _limits(ctx: HandlerContext, request: ContextRequest) -> tuple[int, EdgeExpansion]:
+def _limits(ctx: HandlerContext, request: ContextRequest) -> tuple[int, ContextSettings]:
     """How many tokens one memory may have, and how edges are followed: as asked, else as the settings say."""
-    settings = asdict(ctx.settings.context)
-    usual = settings.pop("memory_tokens")
-    tokens = usual if request.memory_tokens is None else request.memory_tokens
-    settings["edges"] = settings["edges"] and not request.no_edges
-    return tokens if tokens >= 0 else request.budget, EdgeExpansion(**settings)
+    settings = ctx.settings.context
+    tokens = settings.memory_tokens if request.memory_tokens is None else request.memory_tokens
+    followed = replace(settings, edges=settings.edges and not request.no_edges)
+    return tokens if tokens >= 0 else request.budget, followed
 
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:

@@ -91,7 +91,7 @@ class ReflectionRunner:
         """Only link memories, by mentions, tags and similarity; returns how many edges are new."""
         with self._one:
             options = ReflectionOptions(self._write, _pacer(), who=who)
-            return link(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
+            return link(self._stores, self._stores.index(ns), datetime.now(UTC), options)
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
         return self._worker.submit(self._stores.ledger.transact, work, turn=Turn.BACKGROUND).result()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from sqlite3 import Connection, Row
 
+from memd.config.schema import ContextSettings
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import only_terms, query_terms
 from memd.indexer.lifecycle import edges
@@ -227,7 +228,7 @@ class ContextTask:
     min_spread: float = 0.0
     memory_tokens: int = packing.MOST_TOKENS
     """The most tokens of one memory."""
-    expansion: spreading.EdgeExpansion = spreading.USUAL
+    expansion: ContextSettings = spreading.USUAL
 
 
 @dataclass(slots=True)

@@ -29,7 +29,6 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ActiveModel
-from memd.notes.blocks import Pieces
 
 NAMED = 20
 """Files that a report names; all are counted."""
@@ -123,51 +122,37 @@ def apply_in_pieces(
         index.applied.clear()
     # What is gone first: a renamed file finds its memories.
     todo = deque(sorted(paths, key=lambda path: (os.path.lexists(index.workspace.root / path), path)))
-    while todo:
-        reading = read_files(index, todo, max_bytes, options.deep, restless)
-        while (batch := _next(reading)) is None:
-            if hurry():
-                yield batches.settle()
-        for _ in batches.save(batch):
-            if hurry():
-                yield batches.settle()
+    for _ in batches.take_in(todo, max_bytes, options.deep, restless):
+        if hurry():
+            yield batches.settle()
     yield batches.settle(last=True)
 
 
-def _next(reading: Pieces[FileBatch]) -> FileBatch | None:
-    """Read a piece; the batch when that was the last."""
-    try:
-        next(reading)
-    except StopIteration as end:
-        batch: FileBatch = end.value
-        return batch
-    return None
-
-
+@dataclass(slots=True)
 class _Batches:
     """Batches of files on their way into the stores; the caches may be some transactions behind the ledger."""
 
-    def __init__(
-        self,
-        stores: OwnStores,
-        index: OwnIndex,
-        accept_missing: bool,
-        saved: list[SavedMemory],
-        now: datetime | None,
-    ) -> None:
-        self.stores = stores
-        self.index = index
-        self.accept_missing = accept_missing
-        self.saved = saved
-        self.now = now
-        self.report = IngestReport()
-        """The work since it last settled."""
-        self._since = time.monotonic()
-        self._behind = LedgerChanges()
-        """The changes that the ledger has and the caches have not."""
-        self._ticks = False
+    stores: OwnStores
+    index: OwnIndex
+    accept_missing: bool
+    saved: list[SavedMemory]
+    now: datetime | None
+    report: IngestReport = field(default_factory=IngestReport)
+    """The work since it last settled."""
+    since: float = field(default_factory=time.monotonic)
+    behind: LedgerChanges = field(default_factory=LedgerChanges)
+    """The changes that the ledger has and the caches have not."""
+    ticks: bool = False
 
-    def save(self, batch: FileBatch) -> Iterator[None]:
+    def take_in(
+        self, todo: deque[str], max_bytes: int, deep: bool, restless: Callable[[str, int], bool] | None
+    ) -> Iterator[None]:
+        """Read the files and bring the ledger in step with them, a piece at a time."""
+        while todo:
+            batch = yield from read_files(self.index, todo, max_bytes, deep, restless)
+            yield from self._save(batch)
+
+    def _save(self, batch: FileBatch) -> Iterator[None]:
         """Bring the ledger in step with a batch."""
         # What others found may be newer, and may not be all of it.
         self.report.restless += batch.restless + batch.drop_outdated(self.index)
@@ -196,28 +181,40 @@ class _Batches:
             self.index.files = {**self.index.files, **saved}
 
     def _add(self, changes: LedgerChanges) -> None:
-        self._ticks = True
+        self.ticks = True
         self.report.chunks_added += len(changes.added)
         self.report.chunks_dropped += len(changes.dropped)
         self.saved += changes.saved
-        self._behind.added += changes.added
-        self._behind.dropped += changes.dropped
-        self._behind.dropped_digests += changes.dropped_digests
-        if len(self._behind.added) >= MOST_BEHIND:
+        self.behind.added += changes.added
+        self.behind.dropped += changes.dropped
+        self.behind.dropped_digests += changes.dropped_digests
+        if len(self.behind.added) >= MOST_BEHIND:
             self._follow()
 
     def settle(self, last: bool = False) -> IngestReport:
         """Bring the caches in step with the ledger, and tell the clock; returns what was done since the last time."""
-        if self._ticks:
+        if self.ticks:
             self._follow(tick=True)
         report, now = self.report, time.monotonic()
-        report.took_ms, report.more = (now - self._since) * 1000, not last
-        self.report, self._ticks, self._since = IngestReport(), False, now
+        report.took_ms, report.more = (now - self.since) * 1000, not last
+        self.report, self.ticks, self.since = IngestReport(), False, now
         return report
 
     def _follow(self, tick: bool = False) -> None:
-        changes, self._behind = self._behind, LedgerChanges()
-        _follow(self.stores, self.index, changes, self.report, tick)
+        """Bring the caches in step with the ledger."""
+        changes, self.behind = self.behind, LedgerChanges()
+        stores, index = self.stores, self.index
+        # The vectors first: a full disk can keep the text index from following, but not them.
+        known = _follow_vectors(stores, index, changes)
+        failpoint("after-vectors")
+        if changes.added or changes.dropped:
+            index.text.apply(changes.added, changes.dropped)
+        failpoint("after-text")
+        self.report.to_embed += len(changes.added) - known
+        with stores.ledger.write() as connection:
+            catalog.mark(connection, index.id, text=False, vectors=_collection_behind(index))
+            if tick:
+                stores.ledger.tick(connection)
 
 
 def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
@@ -240,20 +237,6 @@ def _count(report: IngestReport, batch: FileBatch) -> None:
 
 
 # --- the caches ---------------------------------------------------------------------------------------------
-
-
-def _follow(stores: OwnStores, index: OwnIndex, changes: LedgerChanges, report: IngestReport, tick: bool) -> None:
-    # The vectors first: a full disk can keep the text index from following, but not them.
-    known = _follow_vectors(stores, index, changes)
-    failpoint("after-vectors")
-    if changes.added or changes.dropped:
-        index.text.apply(changes.added, changes.dropped)
-    failpoint("after-text")
-    report.to_embed += len(changes.added) - known
-    with stores.ledger.write() as connection:
-        catalog.mark(connection, index.id, text=False, vectors=_collection_behind(index))
-        if tick:
-            stores.ledger.tick(connection)
 
 
 def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) -> int:

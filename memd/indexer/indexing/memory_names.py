@@ -116,20 +116,18 @@ def _bare_path(path: str) -> str:
 
 def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
     """Every name that a text may use for some memories; and the names of whole files, which may precede a `#`."""
-    named = connection.execute(
-        "SELECT name FROM names WHERE rank < ? AND memory IN (SELECT value FROM json_each(?))", (TAG, about)
-    )
-    found = {row["name"] for row in named}
+    query = "SELECT name FROM names WHERE rank < ? AND memory IN (SELECT value FROM json_each(?))"
+    found = {name for (name,) in connection.execute(query, (TAG, about))}
     whole: set[str] = set()
     placed = connection.execute(
         "SELECT f.path, m.slug FROM memories m JOIN files f ON f.id = m.file"
         " WHERE m.id IN (SELECT value FROM json_each(?))",
         (about,),
     )
-    for row in placed:
-        parts = PurePosixPath(folded(row["path"])).parts
+    for path, slug in placed:
+        parts = PurePosixPath(folded(path)).parts
         bases = {"/".join(parts[at:]) for at in range(len(parts))}
         bases |= {_bare_path(base) for base in bases}
-        found |= {f"{base}#{row['slug']}" if row["slug"] else base for base in bases}
-        whole |= bases if not row["slug"] else set()
+        found |= {f"{base}#{slug}" if slug else base for base in bases}
+        whole |= bases if not slug else set()
     return sorted(found), sorted(whole)

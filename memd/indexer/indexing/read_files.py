@@ -20,17 +20,9 @@ from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Note
+from memd.notes import read
 from memd.notes.blocks import Pieces
-from memd.notes.read import (
-    MARKED,
-    FileContent,
-    SkippedFile,
-    UnreadableFile,
-    decode,
-    has_markers,
-    read_file,
-    without_markers,
-)
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
 
 MOST_CHUNKS = 128
 """Files are read until they have so many chunks: saving those takes about an eighth of a second."""
@@ -152,10 +144,10 @@ def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, dee
         batch.rows.append(replace(row, id=known.id))
         return
     day = "" if minute_of(content.mtime_ns) in index.copied else content.day
-    raw = decode(content.data)
-    if has_markers(raw):
-        row = replace(row, problem=MARKED)
-    note = yield from index.parse_cache.parse_in_pieces(path, without_markers(raw), day)
+    raw = read.decode(content.data)
+    if read.has_markers(raw):
+        row = replace(row, problem=read.MARKED)
+    note = yield from index.parse_cache.parse_in_pieces(path, read.without_markers(raw), day)
     batch.notes[path] = (row, note)
     batch.data[path] = content.data
     batch.chunks += sum(len(memory.chunks) for memory in note.memories)
@@ -204,9 +196,8 @@ def note_losses(connection: Connection, index: OwnIndex, batch: FileBatch, now: 
 def _note_loss(connection: Connection, index: OwnIndex, path: str, after: bytes | None, now: str) -> None:
     file = index.files[path].id
     before = copy_of(connection, file)
-    last = connection.execute(
-        "SELECT MAX(v.at) AS at FROM versions v JOIN memories m ON m.id = v.memory WHERE m.file = ?", (file,)
-    ).fetchone()["at"]
+    query = "SELECT MAX(v.at) FROM versions v JOIN memories m ON m.id = v.memory WHERE m.file = ?"
+    (last,) = connection.execute(query, (file,)).fetchone()
     if before is None or last is None:
         return
     who, _ = actions.author(connection, index.id, path, digest_or_none(after), "", since=last)

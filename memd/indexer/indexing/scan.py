@@ -88,11 +88,7 @@ def _watched_folders(globs: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
 
 def is_memory_path(workspace: Workspace, path: str) -> bool:
     """Whether the globs take in this relative path."""
-    return (
-        not _hidden(path, workspace.globs)
-        and NEVER.isdisjoint(path.split("/"))
-        and any(matcher(glob).fullmatch(path) for glob in workspace.globs)
-    )
+    return may_hold_memories(workspace, path) and any(matcher(glob).fullmatch(path) for glob in workspace.globs)
 
 
 def may_hold_memories(workspace: Workspace, folder: str) -> bool:

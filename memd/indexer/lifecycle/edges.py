@@ -13,6 +13,7 @@ from typing import TypeVar
 from memd.errors import UsageError
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
+from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.indexer.views.keys import Indexes
@@ -28,6 +29,9 @@ LIVING = (
 
 TABLES = "edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other"
 COLUMNS = "e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.accesses, e.accessed"
+STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
+EITHER_WAY = "((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))"
+"""The edges between two memories, in either direction."""
 TAKEN, WITHERED = 1, 2
 """Why an edge is removed: someone took it away, or it faded away."""
 
@@ -78,8 +82,7 @@ def all_of(
 ) -> list[Edge]:
     """The edges of a workspace, the strongest first."""
     clause = "e.workspace = ? AND (? IS NULL OR e.rel = ?) AND e.weight >= ?"
-    order = "ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?"
-    return select(connection, clause, (workspace, rel, rel, least, most), order)
+    return select(connection, clause, (workspace, rel, rel, least, most), f"{STRONGEST} LIMIT ?")
 
 
 def between(connection: Connection, one: int, other: int) -> list[Edge]:
@@ -93,9 +96,7 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
         "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
         " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
     )
-    return select(
-        connection, clause, (workspace, lives.RELATED, most), "ORDER BY e.weight DESC, e.one, e.other LIMIT ?"
-    )
+    return select(connection, clause, (workspace, lives.RELATED, most), f"{STRONGEST} LIMIT ?")
 
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
@@ -140,19 +141,15 @@ def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
         pairs.setdefault((row["one"], row["other"]), []).append(row["hour"])
     for (one, other), hours in pairs.items():
         done.strengthened += _strengthen(connection, one, other, hours)
-    connection.executemany(
-        "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?",
-        [tuple(row) for row in rows],
-    )
+    mark = "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?"
+    connection.executemany(mark, [tuple(row) for row in rows])
     return len(rows)
 
 
 def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
     """Strengthen the edges of two memories that were shown together; one that had faded away is back."""
-    rows = connection.execute(
-        "SELECT * FROM edges WHERE ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) AND removed <> ?3",
-        (one, other, TAKEN),
-    ).fetchall()
+    query = f"SELECT * FROM edges WHERE {EITHER_WAY} AND removed <> ?3"
+    rows = connection.execute(query, (one, other, TAKEN)).fetchall()
     for row in rows:
         base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
@@ -183,9 +180,8 @@ def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: Age
     """Write the faded weights; an edge below `PRUNE` withers."""
     for number, weight in weights:
         gone = weight < lives.PRUNE
-        connection.execute(
-            "UPDATE edges SET weight = ?, removed = ? WHERE id = ?", (weight, WITHERED if gone else 0, number)
-        )
+        weaken = "UPDATE edges SET weight = ?, removed = ? WHERE id = ?"
+        connection.execute(weaken, (weight, WITHERED if gone else 0, number))
         done.faded += not gone
         done.pruned += gone
 
@@ -275,9 +271,9 @@ def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float
 
 
 def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:
-    steps = edge_rows(way.path, names)
-    brief = [{name: step[name] for name in ("from", "rel", "to", "weight")} for step in steps]
-    return {**names[way.memory], "weight": round(way.weight, 4), "way": brief}
+    shown = ("from", "rel", "to", "weight")
+    steps = [{name: step[name] for name in shown} for step in edge_rows(way.path, names)]
+    return {**names[way.memory], "weight": round(way.weight, 4), "way": steps}
 
 
 def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
@@ -302,10 +298,8 @@ def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
 
 def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> list[JsonObject]:
     """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
-    return sorted(
-        (row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)),
-        key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]),
-    )
+    rows = [row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)]
+    return sorted(rows, key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
 
 
 def _clusters(connection: Connection, index: WorkspaceIndex, least: int, weight: float) -> list[JsonObject]:
@@ -340,21 +334,16 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
         raise UsageError(f"`{target.key}` cannot contain itself", "give the summary a key of its own")
     if len(found) < FEWEST:
         raise UsageError("a summary needs at least two different sources", "for example: --sources KEY,KEY")
-    above = _containing(stores.ledger.reader, target.memory) & set(found)
+    # Everything that contains the summary, directly or through others.
+    containing = (
+        "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = ?1 AND rel = ?2 AND NOT removed"
+        " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = ?2 AND NOT e.removed)"
+        " SELECT id FROM above"
+    )
+    above = found.keys() & catalog.numbers_of(stores.ledger.reader, containing, target.memory, lives.CONTAINS)
     if above:
         raise UsageError(f"`{found[min(above, key=str)]}` contains `{target.key}` itself", "leave it out")
     return list(found.values())
-
-
-def _containing(connection: Connection, memory: int | None) -> set[int | None]:
-    """Every memory that contains this one, directly or through others."""
-    rows = connection.execute(
-        "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = :memory AND rel = :rel AND NOT removed"
-        " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = :rel AND NOT e.removed)"
-        " SELECT id FROM above",
-        {"memory": memory, "rel": lives.CONTAINS},
-    )
-    return {row["id"] for row in rows}
 
 
 def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:

@@ -11,8 +11,9 @@ from itertools import combinations
 from sqlite3 import Connection, Row
 
 from memd.indexer.record import actions
+from memd.indexer.store import catalog
 from memd.lifecycle.lives import BASE, Life
-from memd.models import Tier
+from memd.models import JsonObject, Tier
 
 COLUMNS = (
     "m.id, m.tier, m.kind, m.role, m.first_seen, m.tags, m.declared, m.importance, m.accesses, m.days, m.accessed,"
@@ -84,10 +85,8 @@ def _moment(text: str | None) -> datetime | None:
 
 def holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
     """The memory of each chunk that still exists."""
-    rows = connection.execute(
-        "SELECT id, memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(chunks)),)
-    )
-    return {row["id"]: row["memory"] for row in rows}
+    query = "SELECT id, memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(connection.execute(query, (json.dumps(list(chunks)),)))
 
 
 # --- changes ------------------------------------------------------------------------------------------------
@@ -95,50 +94,49 @@ def holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
 
 def move(connection: Connection, action: int, nth: int, move: TierMove, now: datetime) -> bool:
     """Move a memory to another tier, as an undoable change; False if it is already there or gone."""
-    row = connection.execute(
-        f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL", (move.memory,)
-    ).fetchone()
+    query = f"SELECT {', '.join(TIER)} FROM memories WHERE id = ? AND file IS NOT NULL"
+    row = connection.execute(query, (move.memory,)).fetchone()
     if row is None or (row["tier"] == move.tier and bool(row["deleted"]) == move.deletes):
         return False
     at = actions.in_utc(now)
     home = row["home"] if row["tier"] == move.tier else row["tier"]
     after = dict(zip(TIER, (move.tier, at, move.by, move.why, home, at if move.deletes else None), strict=True))
-    named = ", ".join(f"{name} = :{name}" for name in TIER)
-    connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**after, "memory": move.memory})
+    update(connection, move.memory, after)
     actions.keep_change(connection, action, nth, move.memory, "tier", dict(row), after)
     return True
 
 
+def update(connection: Connection, memory: int, columns: JsonObject) -> None:
+    """Write some columns of a memory."""
+    named = ", ".join(f"{name} = :{name}" for name in columns)
+    connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**columns, "memory": memory})
+
+
 def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dict[str, str]]:
     """The last move of each memory: from where, to where, why."""
-    rows = connection.execute(
-        "SELECT id, home, tier, moved_why FROM memories WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(memories)),),
-    )
-    return {row["id"]: {"from": row["home"], "to": row["tier"], "why": row["moved_why"]} for row in rows}
+    query = "SELECT id, home, tier, moved_why FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    rows = connection.execute(query, (json.dumps(list(memories)),))
+    return {memory: {"from": home, "to": tier, "why": why} for memory, home, tier, why in rows}
 
 
 def fade(connection: Connection, importances: Iterable[tuple[int, float]]) -> None:
     """Write the importance of memories after fading."""
-    connection.executemany(
-        "UPDATE memories SET importance = ?2 WHERE id = ?1",
-        [(memory, round(value, 6)) for memory, value in importances],
-    )
+    rounded = [(round(value, 6), memory) for memory, value in importances]
+    connection.executemany("UPDATE memories SET importance = ? WHERE id = ?", rounded)
 
 
 def found_useful(connection: Connection, action: int, nth: int, memory: int) -> int:
     """Count that someone found a memory useful; returns how often in all."""
-    row = connection.execute(
-        "UPDATE memories SET useful = useful + 1 WHERE id = ? RETURNING useful", (memory,)
-    ).fetchone()
-    actions.keep_change(connection, action, nth, memory, "useful", row["useful"] - 1, row["useful"])
-    return int(row["useful"])
+    more = "UPDATE memories SET useful = useful + 1 WHERE id = ? RETURNING useful"
+    (useful,) = connection.execute(more, (memory,)).fetchone()
+    actions.keep_change(connection, action, nth, memory, "useful", useful - 1, useful)
+    return int(useful)
 
 
 def has_feedback(connection: Connection, workspace: int) -> bool:
     """Whether anyone ever marked a memory of this workspace as useful."""
-    found = connection.execute("SELECT 1 FROM memories WHERE workspace = ? AND useful > 0 LIMIT 1", (workspace,))
-    return found.fetchone() is not None
+    query = "SELECT 1 FROM memories WHERE workspace = ? AND useful > 0 LIMIT 1"
+    return bool(catalog.number_of(connection, query, workspace))
 
 
 # --- accesses: recorded at once, added up by the next reflection ----------------------------------------------
@@ -155,9 +153,8 @@ def record_accesses(
     seen = sorted(set(memories))
     hour = actions.in_utc(now)[:13]
     known = "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)"
-    connection.executemany(
-        f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}", [(memory, client, hour) for memory in seen]
-    )
+    insert = f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}"
+    connection.executemany(insert, [(memory, client, hour) for memory in seen])
     if together:
         # Only linked pairs: others have nothing to strengthen.
         connection.executemany(
@@ -205,20 +202,17 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
         "UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?",
         [(life.accesses, life.days, actions.in_utc(life.accessed or now), life.memory) for life in page],
     )
-    connection.execute(
-        "UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(memories)),),
-    )
+    counted_now = "UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))"
+    connection.execute(counted_now, (json.dumps(list(memories)),))
 
 
 def told_counts(connection: Connection, workspace: int) -> dict[int, int]:
     """How often each memory was shown in an hour in which the same client said what was useful."""
-    rows = connection.execute(
+    query = (
         "SELECT a.memory, COUNT(*) FROM accesses a WHERE (a.client, a.hour) IN"
-        " (SELECT who, substr(at, 1, 13) FROM actions WHERE workspace = ? AND what = 'useful') GROUP BY a.memory",
-        (workspace,),
+        " (SELECT who, substr(at, 1, 13) FROM actions WHERE workspace = ? AND what = 'useful') GROUP BY a.memory"
     )
-    return dict(rows.fetchall())
+    return dict(connection.execute(query, (workspace,)))
 
 
 def sweep_accesses(connection: Connection, now: datetime) -> None:

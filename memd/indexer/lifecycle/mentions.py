@@ -17,6 +17,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.indexing import memory_names
 from memd.indexer.lifecycle import edges
 from memd.indexer.record.actions import in_utc
+from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex
 from memd.lifecycle.lives import RELATED, ends, strengthened
@@ -72,7 +73,8 @@ def plan(connection: Connection, workspace: int, memories: Collection[int] | Non
             resolved.append((new, row["memory"], row["rel"], row["target"]))
             moved |= triples
         said |= dict.fromkeys(triples)
-    said |= dict.fromkeys(_mentioned_edges(connection, workspace, about))
+    mentioned = _edges(connection, workspace, about, "e.origin IN (?, ?)", (DECLARED, WRITTEN))
+    said |= dict.fromkeys((row["one"], row["other"], row["rel"]) for row in mentioned)
     changed = [triple for triple in said if triple in moved or _difference(connection, triple) is not None]
     return EdgePlan(resolved, changed, *_tags(connection, workspace, memories))
 
@@ -85,28 +87,13 @@ def _mentions(connection: Connection, workspace: int, about: str | None) -> list
     forms, whole = memory_names.forms(connection, about)
     # Any heading of a whole file: `$` follows `#`.
     inside = "t.target >= w.value || '#' AND t.target < w.value || '$'"
-    rows = [
-        row
-        for among, which in (
-            (about, "t.memory = w.value"),
-            (_json(forms), "t.target = w.value"),
-            (_json(whole), inside),
-        )
-        for row in connection.execute(
-            f"SELECT t.* FROM json_each(?) w CROSS JOIN mentions t ON {which} {there}", (among, workspace)
-        )
-    ]
-    return list({(row["memory"], row["rel"], row["target"]): row for row in rows}.values())
-
-
-def _json(values: Collection[str]) -> str:
-    return json.dumps(list(values))
-
-
-def _mentioned_edges(connection: Connection, workspace: int, about: str | None) -> list[edges.Triple]:
-    """The edges that mentions made, of these memories or of all."""
-    rows = _edges(connection, workspace, about, "e.origin IN (?, ?)", (DECLARED, WRITTEN))
-    return [(row["one"], row["other"], row["rel"]) for row in rows]
+    wanted = {"t.memory = w.value": about, "t.target = w.value": json.dumps(forms), inside: json.dumps(whole)}
+    found: dict[tuple[int, str, str], Row] = {}
+    for which, among in wanted.items():
+        query = f"SELECT t.* FROM json_each(?) w CROSS JOIN mentions t ON {which} {there}"
+        rows = connection.execute(query, (among, workspace))
+        found |= {(row["memory"], row["rel"], row["target"]): row for row in rows}
+    return list(found.values())
 
 
 def _edges(
@@ -173,18 +160,11 @@ def _pairs(
     about = None if memories is None else json.dumps(list(memories))
     rows = _edges(connection, workspace, about, "e.rel = ?", (RELATED,))
     tagged = [row for row in rows if row["origin"] == TAGGED and not row["removed"]]
-    there = _there(connection, {end for row in tagged for end in (row["one"], row["other"])})
+    in_files = "SELECT m.id FROM json_each(?) w CROSS JOIN memories m ON m.id = w.value WHERE m.file IS NOT NULL"
+    ends = json.dumps([end for row in tagged for end in (row["one"], row["other"])])
+    there = catalog.numbers_of(connection, in_files, ends)
     live = [row for row in tagged if {row["one"], row["other"]} <= there]
     return {(row["one"], row["other"]) for row in rows}, {(row["one"], row["other"]): row["id"] for row in live}
-
-
-def _there(connection: Connection, memories: Collection[int]) -> set[int]:
-    """The memories of these that are in files."""
-    rows = connection.execute(
-        "SELECT m.id FROM json_each(?) w CROSS JOIN memories m ON m.id = w.value WHERE m.file IS NOT NULL",
-        (json.dumps(list(memories)),),
-    )
-    return {row["id"] for row in rows}
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -238,10 +218,8 @@ def _update_edge(connection: Connection, workspace: int, triple: edges.Triple, n
         return connection.execute("DELETE FROM edges WHERE id = ?", (change.number,)).rowcount
     if change.number is None:
         return edges.insert(connection, workspace, triple, change.weight, change.origin, now)
-    connection.execute(
-        "UPDATE edges SET origin = ?, base = ?, weight = ?, removed = ? WHERE id = ?",
-        (change.origin, change.weight, change.weight, change.removed, change.number),
-    )
+    update = "UPDATE edges SET origin = ?, base = ?, weight = ?, removed = ? WHERE id = ?"
+    connection.execute(update, (change.origin, change.weight, change.weight, change.removed, change.number))
     return 1
 
 

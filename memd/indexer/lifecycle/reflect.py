@@ -22,9 +22,9 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.views.keys import Indexes
-from memd.lifecycle.lives import CONTRADICTS, DORMANT, MERGED, REFINES, RULE, Life
+from memd.lifecycle.lives import BY_RULE, CONTRADICTS, DORMANT, MERGED, REFINES, RULE, Life
 from memd.lifecycle.rules import Rule, RuleMatch, evaluate, pair_rules
-from memd.models import JsonObject
+from memd.models import RELATIONS, JsonObject
 
 PAGE = 250
 """Memories or pairs that are read, compared, judged or changed at a time: a few milliseconds each."""
@@ -147,17 +147,6 @@ class Reflection:
 
     # --- similar memories -------------------------------------------------------------------------------------
 
-    def link(self) -> None:
-        """Bring the edges in step with the notes, and compare what changed with everything else."""
-        more = True
-        while more:
-            compared = similarity.compare(self.stores, self.index, PAGE)
-            for part in compared.parts():
-                self.linked += self._write(similarity.save, workspace=self.index.id, compared=part, now=self.now)
-            more = compared.more
-        # After it: of two memories that are similar and share a tag, the stronger edge is kept.
-        self.linked += mentions.relink(self.connection, self.index.id, self.options.write, self.now)
-
     def judge(self) -> None:
         """Apply the pair rules to the pairs that were found to be similar since the last time."""
         setting, ledger = f"judged:{self.index.id}", self.stores.ledger
@@ -192,13 +181,22 @@ class Reflection:
         for goes, stays, rule, _ in (pair for pair in judged.same if pair.stays in names):
             if self._move(connection, lives.TierMove(goes, DORMANT, RULE + rule, _same_as(names[stays]))):
                 moved.append(goes)
-            similarity.tie(connection, self.index.id, (goes, stays, MERGED), self.now, self._next_change)
+            self._tie(connection, (goes, stays, MERGED))
         for later, earlier, _ in judged.refined:
-            edge = (later, earlier, REFINES)
-            self.tied += similarity.tie(connection, self.index.id, edge, self.now, self._next_change)
+            self.tied += self._tie(connection, (later, earlier, REFINES))
         if judged.same or judged.refined:
             self.stores.ledger.tick(connection)
         return moved
+
+    def _tie(self, connection: Connection, edge: edges.Triple) -> bool:
+        """Make an edge that a rule asks for, as an undoable change; one that someone made or removed stays as it is."""
+        one, other, rel = edge
+        if not edges.insert(connection, self.index.id, edge, RELATIONS[rel], BY_RULE, in_utc(self.now)):
+            return False
+        ends = {"one": one, "other": other, "rel": rel}
+        before, after = {**ends, "removed": edges.TAKEN}, {**ends, "removed": 0}
+        actions.keep_change(connection, *self._next_change(connection), one, "edge", before, after)
+        return True
 
     def age_edges(self) -> None:
         """Strengthen edges whose ends were shown together, and let unused ones fade."""
@@ -208,13 +206,18 @@ class Reflection:
             self._write(edges.fade, weights=page, done=self.edges)
 
 
-def link(
-    stores: Stores, index: WorkspaceIndex, rules: Sequence[Rule], now: datetime, options: ReflectionOptions
-) -> int:
-    """Only bring the edges in step with the notes; returns how many are new."""
-    run = Reflection(stores, index, rules, now, options)
-    run.link()
-    return run.linked
+def link(stores: Stores, index: WorkspaceIndex, now: datetime, options: ReflectionOptions) -> int:
+    """Bring the edges in step with the notes and compare what changed with everything else; how many are new."""
+    linked, more = 0, True
+    while more:
+        compared = similarity.compare(stores, index, PAGE)
+        for part in compared.parts():
+            linked += options.write(partial(similarity.save, workspace=index.id, compared=part, now=now))
+            options.rest()
+        more = compared.more
+    # After it: of two memories that are similar and share a tag, the stronger edge is kept.
+    linked += mentions.relink(stores.ledger.reader, index.id, options.write, now)
+    return linked
 
 
 def reflect(
@@ -227,7 +230,7 @@ def reflect(
     run.age_memories()
     if options.moves:
         if not options.dry:
-            run.link()
+            run.linked = link(stores, index, now, options)
         run.judge()
     if options.fades and not options.dry:
         run.age_edges()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -24,14 +24,14 @@ from memd.indexer.lifecycle import edges, lives
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.query import lookup
-from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
+from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
-from memd.models import RELATIONS, Tier
+from memd.models import Tier
 from memd.notes import names
 from memd.prose import SENTENCE
 
@@ -88,12 +88,10 @@ class ComparedMemories:
 # --- comparing: reads only ------------------------------------------------------------------------------------
 
 
-def compare(
-    stores: Stores, index: WorkspaceIndex, most: int = 1_000, only: Collection[int] | None = None
-) -> ComparedMemories:
-    """Compare the memories that changed since they were last compared (only these, if given) with all others."""
+def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemories:
+    """Compare the memories that changed since they were last compared with all others, at most so many."""
     model, connection = stores.model, stores.ledger.reader
-    todo = _changed(connection, index.id, model.id, most + 1, only) if model is not None else []
+    todo = _changed(connection, index.id, model.id, most + 1) if model is not None else []
     # Asked for last: where nothing changed, no vectors are loaded.
     mirror = index.mirror if todo else None
     if model is None or mirror is None or mirror.model != model.id:
@@ -112,22 +110,19 @@ def compare(
 
 def workspaces_to_compare(stores: Stores) -> list[WorkspaceIndex]:
     """The workspaces with memories that changed since they were last compared."""
-    rows = stores.ledger.reader.execute(
-        "SELECT DISTINCT workspace FROM memories WHERE file IS NOT NULL AND compared <> digest"
-    )
-    changed = {row[0] for row in rows}
+    query = "SELECT DISTINCT workspace FROM memories WHERE file IS NOT NULL AND compared <> digest"
+    changed = catalog.numbers_of(stores.ledger.reader, query)
     return [index for index in stores.indexes.values() if index.id in changed]
 
 
-def _changed(connection: Connection, workspace: int, model: int, most: int, only: Collection[int] | None) -> list[Row]:
+def _changed(connection: Connection, workspace: int, model: int, most: int) -> list[Row]:
     """Memories whose text was not compared yet and whose chunks all have vectors, by number."""
     return connection.execute(
-        "SELECT m.id, m.digest FROM memories m WHERE m.workspace = :workspace AND m.file IS NOT NULL"
-        " AND m.compared <> m.digest AND (:only IS NULL OR m.id IN (SELECT value FROM json_each(:only)))"
-        " AND EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id)"
+        "SELECT m.id, m.digest FROM memories m WHERE m.workspace = ? AND m.file IS NOT NULL"
+        " AND m.compared <> m.digest AND EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id)"
         " AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.model = :model AND v.digest = c.digest)) ORDER BY m.id LIMIT :most",
-        {"workspace": workspace, "model": model, "most": most, "only": None if only is None else json.dumps([*only])},
+        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)) ORDER BY m.id LIMIT ?",
+        (workspace, model, most),
     ).fetchall()
 
 
@@ -159,8 +154,7 @@ def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers
 
 def _linked(connection: Connection, memory: int) -> set[int]:
     """The memories that automatic edges lead to."""
-    rows = connection.execute(AUTOMATIC, {"memory": memory, "similar": SIMILAR})
-    return {row["one"] if row["other"] == memory else row["other"] for row in rows}
+    return {row["one"] if row["other"] == memory else row["other"] for row in _automatic(connection, memory)}
 
 
 def similarity(nears: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
@@ -204,11 +198,12 @@ def save(connection: Connection, workspace: int, compared: ComparedMemories, now
     """
     similar = {(pair.one, pair.other) for pair in compared.pairs}
     for memory in compared.memories:
-        _drop_dissimilar(connection, memory, similar)
+        # To memories that are no longer similar; a removed one may come back.
+        rows = _automatic(connection, memory)
+        _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
     made = sum(_link(connection, workspace, pair, in_utc(now)) for pair in compared.pairs)
-    connection.executemany(
-        "UPDATE memories SET compared = digest WHERE id = ? AND digest = ?", list(compared.memories.items())
-    )
+    mark = "UPDATE memories SET compared = digest WHERE id = ? AND digest = ?"
+    connection.executemany(mark, compared.memories.items())
     return made
 
 
@@ -226,18 +221,12 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
     live = row is not None and row["origin"] == SIMILAR and not row["removed"]
     if not live and not _make_room(connection, pair, base):
         return 0
-    if row is not None:
-        return _renew(connection, row, base, now)
-    return edges.insert(connection, workspace, edge, weight, SIMILAR, now)
-
-
-def _renew(connection: Connection, row: Row, base: float, now: str) -> int:
-    if row["origin"] == SIMILAR and not row["removed"] and abs(row["base"] - base) < 1e-9:
+    if row is None:
+        return edges.insert(connection, workspace, edge, weight, SIMILAR, now)
+    if live and abs(row["base"] - base) < 1e-9:
         return 0
-    connection.execute(
-        "UPDATE edges SET origin = ?, base = ?, weight = ?, made = ?, removed = 0 WHERE id = ?",
-        (SIMILAR, base, base, now, row["id"]),
-    )
+    renew = "UPDATE edges SET origin = ?, base = ?, weight = ?, made = ?, removed = 0 WHERE id = ?"
+    connection.execute(renew, (SIMILAR, base, base, now, row["id"]))
     return 1
 
 
@@ -247,9 +236,7 @@ def _make_room(connection: Connection, pair: SimilarPair, weight: float) -> bool
     for memory in (pair.one, pair.other):
         if not connection.execute("SELECT 1 FROM memories WHERE id = ? AND file IS NOT NULL", (memory,)).fetchone():
             return False
-        rows = connection.execute(
-            f"{AUTOMATIC} ORDER BY e.weight DESC, e.one, e.other", {"memory": memory, "similar": SIMILAR}
-        ).fetchall()
+        rows = _automatic(connection, memory)
         if len(rows) >= MOST_EDGES:
             if rows[-1]["weight"] >= weight:
                 return False
@@ -258,18 +245,14 @@ def _make_room(connection: Connection, pair: SimilarPair, weight: float) -> bool
     return True
 
 
-AUTOMATIC = (
-    "SELECT e.id, e.one, e.other, e.weight FROM edges e JOIN memories o"
-    " ON o.id = CASE WHEN e.one = :memory THEN e.other ELSE e.one END"
-    " WHERE (e.one = :memory OR e.other = :memory) AND e.origin = :similar AND e.removed = 0 AND o.file IS NOT NULL"
-)
-"""The automatic edges of a memory to memories in files."""
-
-
-def _drop_dissimilar(connection: Connection, memory: int, similar: Collection[tuple[int, int]]) -> None:
-    """Drop the automatic edges to memories that are no longer similar; a removed memory may come back."""
-    rows = connection.execute(AUTOMATIC, {"memory": memory, "similar": SIMILAR}).fetchall()
-    _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
+def _automatic(connection: Connection, memory: int) -> list[Row]:
+    """The automatic edges of a memory to memories in files, the strongest first."""
+    return connection.execute(
+        "SELECT e.id, e.one, e.other, e.weight FROM edges e JOIN memories o"
+        " ON o.id = CASE WHEN e.one = ?1 THEN e.other ELSE e.one END WHERE (e.one = ?1 OR e.other = ?1)"
+        f" AND e.origin = ?2 AND e.removed = 0 AND o.file IS NOT NULL {edges.STRONGEST}",
+        (memory, SIMILAR),
+    ).fetchall()
 
 
 def _drop(connection: Connection, numbers: Collection[int]) -> None:
@@ -351,7 +334,7 @@ def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[
 def untied(connection: Connection, refined: Sequence[tuple[int, int, str]]) -> int:
     """How many of the later memories have no edge yet to what they refine."""
     query = "SELECT 1 FROM edges WHERE one = ? AND other = ? AND rel = ?"
-    return sum(connection.execute(query, (new, old, REFINES)).fetchone() is None for new, old, _ in refined)
+    return sum(not catalog.number_of(connection, query, new, old, REFINES) for new, old, _ in refined)
 
 
 # --- writing what the rules decide ---------------------------------------------------------------------------
@@ -365,20 +348,6 @@ def drop_outdated(connection: Connection, workspace: int, since: str) -> None:
         " (SELECT id FROM memories WHERE workspace = ?1 AND changed > ?4))",
         (workspace, BY_RULE, REFINES, since),
     )
-
-
-def tie(
-    connection: Connection, workspace: int, edge: edges.Triple, now: datetime,
-    next_change: Callable[[Connection], tuple[int, int]],
-) -> bool:  # fmt: skip
-    """Make an edge that a rule asks for, as an undoable change; one that someone made or removed stays as it is."""
-    one, other, rel = edge
-    if not edges.insert(connection, workspace, edge, RELATIONS[rel], BY_RULE, actions.in_utc(now)):
-        return False
-    ends = {"one": one, "other": other, "rel": rel}
-    before, after = {**ends, "removed": edges.TAKEN}, {**ends, "removed": 0}
-    actions.keep_change(connection, *next_change(connection), one, "edge", before, after)
-    return True
 
 
 # --- doubtful pairs: nearly one text, with other numbers or names ---------------------------------------------
@@ -396,26 +365,16 @@ def still_doubtful(connection: Connection, ledger: Ledger, workspace: int) -> li
     rows = json.loads(ledger.setting(f"doubtful:{workspace}") or "[]")
     digests = _digests(connection, [(one, other) for one, other, *_ in rows])
     same = [(one, other) for one, other, *known in rows if [digests.get(one), digests.get(other)] == known]
-    return [pair for pair in same if not _typed(connection, *pair)]
-
-
-def _typed(connection: Connection, one: int, other: int) -> bool:
-    """Whether an edge says how two memories are related."""
-    rows = connection.execute(
-        "SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3"
-        " AND ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) LIMIT 1",
-        (one, other, RELATED),
-    )
-    return rows.fetchone() is not None
+    typed = f"SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3 AND {edges.EITHER_WAY} LIMIT 1"
+    return [pair for pair in same if not catalog.number_of(connection, typed, *pair, RELATED)]
 
 
 def _digests(connection: Connection, pairs: Pairs) -> dict[int, str]:
-    rows = connection.execute(
+    query = (
         "SELECT id, digest FROM memories WHERE file IS NOT NULL AND tier <> 'dormant'"
-        " AND id IN (SELECT value FROM json_each(?))",
-        (json.dumps([end for pair in pairs for end in pair]),),
+        " AND id IN (SELECT value FROM json_each(?))"
     )
-    return {row["id"]: row["digest"] for row in rows}
+    return dict(connection.execute(query, (json.dumps([end for pair in pairs for end in pair]),)))
 
 
 # --- which pairs say the same: the same words, numbers and names ----------------------------------------------
@@ -510,16 +469,14 @@ def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, _Memory
         " AND m.id IN (SELECT value FROM json_each(?)) ORDER BY m.id, c.start_line, c.id",
         (json.dumps(sorted(memories)),),
     )
-    chunks = groupby(rows, key=lambda row: int(row["id"]))
-    return {number: _memory_text(number, list(some)) for number, some in chunks}
-
-
-def _memory_text(number: int, chunks: Sequence[Row]) -> _MemoryText:
-    first = chunks[0]
-    pinned = bool(json.loads(first["declared"]).get("pinned"))
-    text = "\n".join(chunk["text"] for chunk in chunks)
-    columns = {name: first[name] for name in ("role", "heading", "date", "first_seen", "importance")}
-    return _MemoryText(number, pinned=pinned, text=text, **columns)
+    found: dict[int, _MemoryText] = {}
+    for number, some in groupby(rows, key=lambda row: int(row["id"])):
+        chunks = list(some)
+        first, text = chunks[0], "\n".join(chunk["text"] for chunk in chunks)
+        pinned = bool(json.loads(first["declared"]).get("pinned"))
+        columns = {name: first[name] for name in ("role", "heading", "date", "first_seen", "importance")}
+        found[number] = _MemoryText(number, pinned=pinned, text=text, **columns)
+    return found
 
 
 def refines(later: _MemoryText, earlier: _MemoryText) -> bool:
@@ -554,13 +511,14 @@ def _one_writer(one: _MemoryText, other: _MemoryText) -> bool:
 
 def same_words(one: str, other: str) -> bool:
     """Whether two texts share nearly all words, and all numbers, names and negations."""
-    first, second = _plain(one), _plain(other)
-    return (
-        _numbers(one) == _numbers(other)
-        and _names(first) == _names(second)
-        and _negations(first) == _negations(second)
-        and _words_in_common(one, other) >= SAME_WORDS
-    )
+    return _essentials(one) == _essentials(other) and _words_in_common(one, other) >= SAME_WORDS
+
+
+def _essentials(text: str) -> tuple[list[str], set[str], list[str]]:
+    """The numbers, names and negations of a text."""
+    plain = _plain(text)
+    negations = sorted(word for word in WORD.findall(plain.casefold()) if word in NOT)
+    return _numbers(text), {name.casefold() for name in NAME.findall(plain)}, negations
 
 
 def _words_in_common(one: str, other: str) -> float:
@@ -577,11 +535,3 @@ def _plain(text: str) -> str:
 
 def _numbers(text: str) -> list[str]:
     return sorted(NUMBER.findall(_plain(text)))
-
-
-def _names(plain: str) -> set[str]:
-    return {found.casefold() for found in NAME.findall(plain)}
-
-
-def _negations(plain: str) -> list[str]:
-    return sorted(word for word in WORD.findall(plain.casefold()) if word in NOT)

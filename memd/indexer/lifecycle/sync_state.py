@@ -15,7 +15,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -163,12 +163,10 @@ def joined(states: Iterable[Mapping[Subject, Facts]]) -> dict[Subject, dict[str,
     for state in states:
         for subject, facts in state.items():
             before = together.setdefault(subject, {})
-            for name in COUNTS:
-                if name in facts:
-                    before[name] = min(before.get(name, 0) + facts[name], LARGEST_COUNT)
-            for name in ("accessed", "used"):
-                if name in facts:
-                    before[name] = max(before.get(name, ""), facts[name])
+            for name in facts.keys() & {*COUNTS}:
+                before[name] = min(before.get(name, 0) + facts[name], LARGEST_COUNT)
+            for name in facts.keys() & {"accessed", "used"}:
+                before[name] = max(before.get(name, ""), facts[name])
             if "moved" in facts and move_of(facts) > move_of(before):
                 before |= dict(zip(MOVE, move_of(facts), strict=True))
             if "made" in facts and (facts["made"], facts["weight"]) > (before.get("made", ""), before.get("weight", 0)):
@@ -246,9 +244,7 @@ def exchange(stores: Stores, index: WorkspaceIndex) -> StateExchange:
         learned.host = host
         run.learn()
         own = run.own()
-        ledger.save_setting(
-            connection, setting, json.dumps({name: getattr(learned, name) for name in _Learned.__slots__})
-        )
+        ledger.save_setting(connection, setting, json.dumps(asdict(learned)))
         if done.memories or done.edges:
             # Search results depend on tiers.
             ledger.tick(connection)
@@ -332,10 +328,8 @@ class _Run:
 
     def _own_memory(self, row: Row) -> Facts:
         learned = self.learned.counts.get(str(row["id"]), [0, 0, 0])
-        facts: dict[str, Any] = {}
-        for name, theirs in zip(PER_MEMORY, learned, strict=True):
-            if row[name] > theirs:
-                facts[name] = row[name] - theirs
+        observed = {name: row[name] - theirs for name, theirs in zip(PER_MEMORY, learned, strict=True)}
+        facts: dict[str, Any] = {name: count for name, count in observed.items() if count > 0}
         if facts.get("accesses") and row["accessed"]:
             facts["accessed"] = self._own_moment((row["name"],), "accessed", row["accessed"])
         if row["moved"] and self.learned.moves.get(str(row["id"])) != _move(row):
@@ -383,8 +377,7 @@ class _Run:
         values |= self._learned_move(row, facts)
         if not values:
             return False
-        named = ", ".join(f"{name} = :{name}" for name in values)
-        self.connection.execute(f"UPDATE memories SET {named} WHERE id = :id", {**values, "id": row["id"]})
+        lives.update(self.connection, row["id"], values)
         return True
 
     def _learned_move(self, row: Row, facts: Facts) -> dict[str, Any]:

@@ -90,21 +90,16 @@ def restore(state: Path, backup: Path) -> Path | None:
 
 
 def put_in_place(state: Path, fresh: Path) -> Path | None:
-    """Let another ledger take the place; returns where the old one was put aside."""
-    aside = set_aside(state)
-    fresh.rename(state / "state.db")
-    return aside
-
-
-def set_aside(state: Path) -> Path | None:
-    """Move the ledger to the quarantine, with what a killed daemon left in its log as far as that can be read."""
+    """Let another ledger take the place; returns where in the quarantine the old one is."""
     ledger = state / "state.db"
     if ledger.exists():
+        # What a killed daemon left in its log goes with it, as far as that can be read.
         with suppress(sqlite3.Error), closing(sqlite3.connect(ledger)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     aside = quarantine(state, ledger)
     for companion in COMPANIONS:
         (state / companion).unlink(missing_ok=True)
+    fresh.rename(ledger)
     return aside
 
 

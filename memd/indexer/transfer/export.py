@@ -98,11 +98,8 @@ def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor
                 if (path, file["digest"]) != (cursor.path, cursor.digest) or nth >= cursor.nth:
                     yield ExportCursor(ns, path, nth + 1, file["digest"]), "files", file
     if cursor.edge < 0:
-        rows = connection.execute(
-            "SELECT * FROM memories WHERE workspace = ? AND gone IS NOT NULL AND id > ? ORDER BY id",
-            (index.id, cursor.gone),
-        ).fetchall()
-        for row in rows:
+        query = "SELECT * FROM memories WHERE workspace = ? AND gone IS NOT NULL AND id > ? ORDER BY id"
+        for row in connection.execute(query, (index.id, cursor.gone)).fetchall():
             yield ExportCursor(ns, gone=row["id"]), "gone", _gone(connection, ns, row)
     for number, edge in _edges(connection, index, cursor.edge):
         yield ExportCursor(ns, gone=cursor.gone, edge=number), "edges", edge
@@ -120,7 +117,8 @@ def _file_entries(
         return
     head, memories = split(path, content.text, content.day)
     file: JsonObject = {"ns": index.workspace.ns, "path": path, "digest": content.digest}
-    first = {**file, "modified": _iso(content.mtime_ns / 1e9), "head": head}
+    modified = datetime.fromtimestamp(content.mtime_ns / 1e9, UTC).isoformat(timespec="microseconds")
+    first = {**file, "modified": modified, "head": head}
     if content.text.encode("utf-8", "replace") != content.data:
         first["base64"] = base64.b64encode(content.data).decode()
     if not memories:
@@ -183,7 +181,3 @@ def _edges(connection: Connection, index: WorkspaceIndex, after: int) -> Iterato
             ends = {"from": names[row["one"]]["key"], "to": names[row["other"]]["key"], "type": row["rel"]}
             columns = {name: row[name] for name in EDGE}
             yield row["id"], {"ns": index.workspace.ns, **ends, **columns, "removed": EDGE_STATES[row["removed"]]}
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

@@ -15,6 +15,7 @@ from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
 from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.lifecycle.lives import update
 from memd.indexer.lifecycle.sync_state import is_count
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
@@ -69,28 +70,24 @@ def load(file: Path) -> list[ExportedWorkspace]:
 
 def _exported(entry: JsonObject, edges: Sequence[JsonObject]) -> ExportedWorkspace:
     ns, files = text_at(entry, "ns"), objects(entry, "files")
-    lives = {
-        (text_at(file, "path"), text_at(memory, "slug")): memory
-        for file in files
-        for memory in objects(file, "memories")
-    }
+    lives: dict[tuple[str, str], JsonObject] = {}
+    for file in files:
+        lives |= {(text_at(file, "path"), text_at(memory, "slug")): memory for memory in objects(file, "memories")}
     own = tuple(edge for edge in edges if text_at(edge, "ns") == ns)
     return ExportedWorkspace(ns, tuple(map(_incoming, files)), lives, tuple(objects(entry, "gone")), own)
 
 
 def _incoming(file: JsonObject) -> IncomingFile:
     path = text_at(file, "path")
-    memories = tuple(
-        IncomingMemory(
-            text_at(memory, "slug"), text_at(memory, "text"), text_at(memory, "after"), text_at(memory, "key") or path
-        )
-        for memory in objects(file, "memories")
-    )
+    memories = []
+    for memory in objects(file, "memories"):
+        slug, text, after, key = (text_at(memory, name) for name in ("slug", "text", "after", "key"))
+        memories.append(IncomingMemory(slug, text, after, key or path))
     try:
         exact = base64.b64decode(file["base64"], validate=True) if file.get("base64") else None
     except (binascii.Error, TypeError, ValueError) as error:
         raise UsageError(f"`base64` of {path!r} cannot be read: {error}") from error
-    return IncomingFile(path, text_at(file, "head"), memories, exact, seconds_of(text_at(file, "modified")))
+    return IncomingFile(path, text_at(file, "head"), tuple(memories), exact, seconds_of(text_at(file, "modified")))
 
 
 # --- planning -----------------------------------------------------------------------------------------------
@@ -188,10 +185,8 @@ def _existing(index: WorkspaceIndex, path: str) -> tuple[str, bytes | None]:
 
 def known_texts(stores: Stores, index: WorkspaceIndex) -> set[str]:
     """The digests of every memory of a workspace."""
-    rows = stores.ledger.reader.execute(
-        "SELECT digest FROM memories WHERE workspace = ? AND file IS NOT NULL", (index.id,)
-    )
-    return {row["digest"] for row in rows}
+    query = "SELECT digest FROM memories WHERE workspace = ? AND file IS NOT NULL"
+    return {digest for (digest,) in stores.ledger.reader.execute(query, (index.id,))}
 
 
 OBSERVED_ORIGINS = ("similar", "tag", "merged")
@@ -213,7 +208,7 @@ def restore_lives(stores: Stores, index: WorkspaceIndex, lives: Lives, paths: Se
         for memory, entry in brought:
             life = _facts(entry, "life")
             if all(isinstance(life.get(name), str) for name in LIFE):
-                _update(connection, memory, {**_life(life), **_observed(life)})
+                update(connection, memory, {**_life(life), **_observed(life)})
             _restore_versions(connection, memory, entry)
         if brought:
             stores.ledger.tick(connection)
@@ -270,12 +265,9 @@ def restore_gone(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObjec
     with stores.ledger.write() as connection:
         for entry in gone:
             columns = {"workspace": index.id, "start_line": 0, "end_line": 0, **_columns(entry)}
-            inserted = connection.execute(
-                f"INSERT INTO memories ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})",
-                columns,
-            )
+            names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
+            inserted = connection.execute(f"INSERT INTO memories ({names}) VALUES ({values})", columns)
             memory, versions = int(inserted.lastrowid or 0), objects(entry, "versions")
-            _update(connection, memory, _observed(_facts(entry, "life")))
             _add_versions(connection, memory, versions, (version.get("text") for version in versions))
 
 
@@ -289,6 +281,7 @@ def _columns(entry: JsonObject) -> JsonObject:
         "tags": json.dumps(list(declared["tags"]), ensure_ascii=False),
         "declared": json.dumps(declared, ensure_ascii=False),
         **_life(life),
+        **_observed(life),
         "gone": _moment(life.get("gone")) or LONG_AGO,
     }
 
@@ -409,9 +402,3 @@ CHECKS: dict[str, Callable[[object], Any]] = {
     "moved_by": _text, "moved_why": _text, "home": partial(_tier, otherwise=""),
 }  # fmt: skip
 """How each further column is checked; None: it makes no sense."""
-
-
-def _update(connection: Connection, memory: int, columns: JsonObject) -> None:
-    if columns:
-        named = ", ".join(f"{name} = :{name}" for name in columns)
-        connection.execute(f"UPDATE memories SET {named} WHERE id = :memory", {**columns, "memory": memory})

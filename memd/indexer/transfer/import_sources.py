@@ -124,7 +124,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
             result.incoming_files += _session_notes(mapping, file, found)
             return
         if is_database(file):
-            _take_database(result, mapping, file)
+            result.incoming_files += _database_notes(mapping, file)
             return
         content = read_file(file, mapping.max_bytes)
     except (OSError, sqlite3.Error, SkippedFile, UnreadableFile) as error:
@@ -320,7 +320,7 @@ def _session_notes(
 # --- databases ----------------------------------------------------------------------------------------------
 
 
-def _take_database(result: SourceFiles, mapping: PathMapping, file: Path) -> None:
+def _database_notes(mapping: PathMapping, file: Path) -> Iterator[merging.IncomingFile]:
     """A note for each day on which the tool kept something; each record is a section."""
     found = records(file)
     if found is None:
@@ -335,8 +335,7 @@ def _take_database(result: SourceFiles, mapping: PathMapping, file: Path) -> Non
     for day, sections in sorted(days.items()):
         target = f"{HOME}/{mapping.name}/{day}-{mapping.name}.md"
         text = secrets.masked(f"# {mapping.name}, {day}\n{''.join(sections)}")
-        incoming = merging.read_incoming(target, text.encode("utf-8", "replace"), str(file), seconds_of(day))
-        result.incoming_files.append(incoming)
+        yield merging.read_incoming(target, text.encode("utf-8", "replace"), str(file), seconds_of(day))
 
 
 # --- records ------------------------------------------------------------------------------------------------
@@ -369,7 +368,7 @@ def _records(file: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
             if isinstance(data, dict) and "memd_export" in data:
                 raise UsageError(f"{file} is an export of memd", f"memd import {file}")
             rows = data.get("memories", [data]) if isinstance(data, dict) else data
-            numbered = [(nth, row) for nth, row in enumerate(rows if isinstance(rows, list) else [], 1)]
+            numbered = list(enumerate(rows if isinstance(rows, list) else [], 1))
         else:
             numbered = [(nth, json.loads(line)) for nth, line in enumerate(text.splitlines(), 1) if line.strip()]
     except (ValueError, RecursionError) as error:
@@ -430,13 +429,12 @@ def _opened(file: Path) -> sqlite3.Connection:
     """Read-only; where the folder may not be written to, as it is on the disk."""
     place = f"file:{quote(str(file))}?mode=ro"
     connection = sqlite3.connect(place, uri=True)
-    connection.row_factory = sqlite3.Row
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
         connection = sqlite3.connect(f"{place}&immutable=1", uri=True)
-        connection.row_factory = sqlite3.Row
+    connection.row_factory = sqlite3.Row
     return connection
 
 

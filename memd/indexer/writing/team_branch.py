@@ -64,8 +64,7 @@ def _git(root: Path, *arguments: str, check: bool = True, data: bytes = b"", ind
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MemdError(f"git could not be run: {error}", "is it installed? git --version") from None
     if done.returncode and check:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise MemdError(
-            f"git {arguments[0]} failed: {words[-1] if words else done.returncode}", f"git -C {root} status"
-        )
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        why = said[-1] if said else done.returncode
+        raise MemdError(f"git {arguments[0]} failed: {why}", f"git -C {root} status")
     return done.stdout.decode(errors="replace").strip() if not done.returncode else ""

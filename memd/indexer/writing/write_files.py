@@ -90,7 +90,7 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
     if before is not None:
         detail = json.loads(before["detail"])
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
-    record = _ActionRecord(stores.ledger, index, write_action)
+    record = _ActionRecord(stores.ledger, index, write_action, write_action.key)
     written: list[safe_write.WriteResult] = []
     keeps_day = _keeps_day(stores.ledger.reader, write_action)
     try:
@@ -101,9 +101,8 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
         raise
     conflicts = tuple(one.conflict for one in written if one.conflict)
     changed = any(one.before != one.after for one in written)
-    return ActionResult(
-        record.finish(conflicts, changed), write_action.paths, conflicts, key=record.key, changed=changed
-    )  # fmt: skip
+    number = record.finish(conflicts, changed)
+    return ActionResult(number, write_action.paths, conflicts, key=record.key, changed=changed)
 
 
 def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
@@ -115,52 +114,51 @@ def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
     return re.split(r"[ .]", what)[0] in ABOUT
 
 
+@dataclass(slots=True)
 class _ActionRecord:
     """The ledger's record of an action: begun in the transaction that keeps the first splice."""
 
-    def __init__(self, ledger: Ledger, index: OwnIndex, write_action: WriteAction) -> None:
-        self.key = write_action.key
-        self._ledger = ledger
-        self._index = index
-        self._write_action = write_action
-        self._number: int | None = None
-        self._splices: dict[int, Splice] = {}
+    ledger: Ledger
+    index: OwnIndex
+    write_action: WriteAction
+    key: str
+    number: int | None = None
 
     def intend(self, nth: int, change: FileChange, old: bytes | None, new: bytes | None) -> None:
         """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
         if change.edit is None:
-            self.key = sections.unique_key(self._write_action.key, read.decode(old or b""))
-        self._splices[nth] = splice_of(change.path, old, new)
-        with self._ledger.write() as connection:
-            actions.keep_splice(connection, self._begun(connection), nth, self._splices[nth])
+            self.key = sections.unique_key(self.write_action.key, read.decode(old or b""))
+        splice = splice_of(change.path, old, new)
+        with self.ledger.write() as connection:
+            actions.keep_splice(connection, self._begun(connection), nth, splice)
         failpoint("action-begun")
 
     def finish(self, conflicts: Sequence[str], changed: bool) -> int:
-        with self._ledger.write() as connection:
+        with self.ledger.write() as connection:
             number = self._begun(connection)
             if changed:
-                self._ledger.promise(connection, self._index.id, self._write_action.paths)
-            actions.finish(connection, number, {"paths": self._write_action.paths, "conflicts": conflicts})
-            if self._write_action.undoes is not None:
-                actions.mark_undone(connection, self._write_action.undoes, number)
+                self.ledger.promise(connection, self.index.id, self.write_action.paths)
+            actions.finish(connection, number, {"paths": self.write_action.paths, "conflicts": conflicts})
+            if self.write_action.undoes is not None:
+                actions.mark_undone(connection, self.write_action.undoes, number)
         return number
 
     def fail(self, error: BaseException) -> None:
         """Restore the files that were written, and record the failure; what a full disk prevents is done later."""
-        with self._ledger.write() as connection:
+        with self.ledger.write() as connection:
             number = self._begun(connection)
-        self._index.unrestored[number] = str(error)
-        if waiting := restore_failed(self._ledger, self._index, [number]):
+        self.index.unrestored[number] = str(error)
+        if waiting := restore_failed(self.ledger, self.index, [number]):
             raise DiskFull(
                 f"{error}; {', '.join(waiting)}: changed, and restored as soon as there is room",
                 "make room on the disk; memd goes on by itself",
             ) from error
 
     def _begun(self, connection: Connection) -> int:
-        if self._number is None:
-            do = self._write_action
-            self._number = actions.begin(connection, self._index.id, do.who, do.what, self.key, do.request, do.paths)
-        return self._number
+        if self.number is None:
+            do = self.write_action
+            self.number = actions.begin(connection, self.index.id, do.who, do.what, self.key, do.request, do.paths)
+        return self.number
 
 
 def restore_failed(ledger: Ledger, index: OwnIndex, numbers: Sequence[int]) -> list[str]:
@@ -199,10 +197,8 @@ def _restore(index: OwnIndex, written: list[Splice]) -> tuple[list[str], list[st
 
 def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
     """Finish or fail every action that a kill left begun, and sweep up; returns the conflict copies that were made."""
-    begun = [
-        (row, actions.splices_of(stores.ledger.reader, row["id"]))
-        for row in actions.begun(stores.ledger.reader, index.id)
-    ]
+    reader = stores.ledger.reader
+    begun = [(row, actions.splices_of(reader, row["id"])) for row in actions.begun(reader, index.id)]
     intended = [_intended(index, splice) for _, kept in begun for splice in kept]
 
     def ours(data: bytes) -> bool:
@@ -320,10 +316,9 @@ class _LifeUndo:
 
     def useful(self, change: actions.LifeChange) -> bool:
         step = change.before - change.after
-        row = self.connection.execute(
-            "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful", (step, change.memory)
-        ).fetchone()
-        self._keep(change, row["useful"] - step, row["useful"])
+        update = "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful"
+        (useful,) = self.connection.execute(update, (step, change.memory)).fetchone()
+        self._keep(change, useful - step, useful)
         return True
 
     def edge(self, change: actions.LifeChange) -> bool:
