@@ -245,14 +245,19 @@ def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
     ends = [block.end for block in blocks]
     after = list(range(1, len(blocks) + 1))
     before = list(range(-1, len(blocks) - 1))
-    cut = [block.cut_from for block in blocks]
-    heap = [
-        pair
-        for left in range(len(blocks) - 1)
-        if cut[left] == cut[left + 1] and (pair := _pair(text, starts[left], ends[left + 1], left))
-    ]
-    heapq.heapify(heap)
     alive = [True] * len(blocks)
+    heap: list[tuple[int, int, int, int]] = []
+
+    def consider(left: int, right: int) -> None:
+        """Put a pair on the heap if it may join: its length, what breaks ties, its left block and its end."""
+        if left < 0 or right >= len(blocks) or blocks[left].cut_from != blocks[right].cut_from:
+            return
+        start, end = starts[left], ends[right]
+        if end - start <= MAX_CHUNK:
+            heapq.heappush(heap, (end - start, crc32(text[start:end].encode("utf-8", "surrogatepass")), left, end))
+
+    for right in range(1, len(blocks)):
+        consider(right - 1, right)
     while heap:
         length, _, left, end = heapq.heappop(heap)
         right = after[left] if alive[left] else len(blocks)
@@ -261,23 +266,9 @@ def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
         ends[left], after[left], alive[right] = end, after[right], False
         if after[left] < len(blocks):
             before[after[left]] = left
-        for one, other in ((before[left], left), (left, after[left])):
-            if one < 0 or other >= len(blocks) or cut[one] != cut[other]:
-                continue
-            if pair := _pair(text, starts[one], ends[other], one):
-                heapq.heappush(heap, pair)
+        consider(before[left], left)
+        consider(left, after[left])
     return [(starts[at], ends[at]) for at in range(len(blocks)) if alive[at]]
-
-
-Pair = tuple[int, int, int, int]
-"""Length, tie-breaker, left block, end."""
-
-
-def _pair(text: str, start: int, end: int, left: int) -> Pair | None:
-    length = end - start
-    if length > MAX_CHUNK:
-        return None
-    return length, crc32(text[start:end].encode("utf-8", "surrogatepass")), left, end
 
 
 def below_headings(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block]]]:
