@@ -27,10 +27,10 @@ MAX_CACHED = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The blocks of one memory; `above` are the headings over it."""
+    """The blocks of one memory; `title` is the file's, if it stands above them."""
 
     heading: str
-    above: tuple[str, ...]
+    title: str
     blocks: list[Block]
 
 
@@ -106,14 +106,14 @@ def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
         if opens:
             # A preamble that is only a title is no memory.
             if heading or len(current) > 1 or (current and current[0].level != 1):
-                yield _Section(heading, (title,) if title else (), current)
+                yield _Section(heading, title, current)
             heading, current = block.title or " ", []
         if block.level == 1:
             title = block.title if not opens else title
             heading = block.title if opens else heading
         current.append(block)
     if current:
-        yield _Section(heading, (title,) if title else (), current)
+        yield _Section(heading, title, current)
 
 
 def _memory(
@@ -127,7 +127,7 @@ def _memory(
     stamp = names.STAMP.search(names.head(body)) if stamped else None
     return Memory(
         slug=slug,
-        heading=section.heading.strip() or declared.title or (section.above[0] if section.above else ""),
+        heading=section.heading.strip() or declared.title or section.title,
         start_line=lines.number(start),
         end_line=lines.number(max(start, end - 1)),
         text=body,
@@ -140,7 +140,7 @@ def _memory(
 
 
 def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared) -> Iterator[Chunk]:
-    path = list(section.above or ((declared.title,) if declared.title else ()))
+    path = [title for title in (section.title or declared.title,) if title]
     files = (file.rpartition(":")[0] or file for file in declared.files)
     context = " ".join((*declared.tags, *declared.aliases, *files))
     levels = [1] * len(path)
