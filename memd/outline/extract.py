@@ -14,11 +14,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from memd.outline import grammar
-from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
+from memd.outline.facts import CLASSES, MODULE, Facts, ImportFact, Reference, Symbol
 from memd.outline.grammar import SIGNATURE, Captures, Definition, NodeSpan
 from memd.outline.languages import Language, Parts, annotation_types, repair
 
-CLASSES = frozenset({"class", "interface", "type"})
 CALLABLE = frozenset({"function", "method"})
 Span = tuple[int, int]
 UNKNOWN = "?"

@@ -18,7 +18,7 @@ import threading
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
@@ -201,7 +201,7 @@ def parse_files(root: Path, sizes: dict[str, int], max_bytes: int) -> Iterator[P
 def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
     try:
         data = bytes_at(root / path, max_bytes)
-        found = facts_of(PurePosixPath(path).suffix.lower(), data, max_bytes)
+        found = facts_of(languages.suffix_of(path), data, max_bytes)
     except OSError as error:
         return ParsedSource(path, "", "", f"it cannot be read: {error.strerror or error}")
     except RecursionError:
