@@ -55,9 +55,17 @@ Span = tuple[str, int, int]
 def _found(text: str) -> Iterator[Span]:
     # A mask names a kind of secret, and what stands behind it would look like its value.
     text = MASKED.sub(lambda mask: "_" * len(mask[0]), text)
-    yield from _shaped(text)
-    yield from _carried(text)
-    yield from _named(text)
+    for one, match in _matches(text, "shapes"):
+        if len(set(match[0][-16:])) > FEW:
+            yield one["kind"], *match.span()
+    for one, match in _matches(text, "carried"):
+        value, user = match["value"], match.groupdict().get("user")
+        if value != user and not _pattern("placeholder").match(value) and (not one.get("made") or looks_made(value)):
+            yield one["kind"], *match.span("value")
+    for start, end in _lines_with_hints(text):
+        for match in _pattern("named").finditer(text, start, end):
+            if looks_made(match["value"]):
+                yield "a password or token", *match.span("value")
 
 
 @cache
@@ -82,26 +90,6 @@ def _matches(text: str, table: str) -> Iterator[tuple[dict[str, Any], re.Match[s
         if any(hint in text for hint in one["hints"].split()):
             for match in _compiled(one["pattern"]).finditer(text):
                 yield one, match
-
-
-def _shaped(text: str) -> Iterator[Span]:
-    for one, match in _matches(text, "shapes"):
-        if len(set(match[0][-16:])) > FEW:
-            yield one["kind"], *match.span()
-
-
-def _carried(text: str) -> Iterator[Span]:
-    for one, match in _matches(text, "carried"):
-        value, user = match["value"], match.groupdict().get("user")
-        if value != user and not _pattern("placeholder").match(value) and (not one.get("made") or looks_made(value)):
-            yield one["kind"], *match.span("value")
-
-
-def _named(text: str) -> Iterator[Span]:
-    for start, end in _lines_with_hints(text):
-        for match in _pattern("named").finditer(text, start, end):
-            if looks_made(match["value"]):
-                yield "a password or token", *match.span("value")
 
 
 def _lines_with_hints(text: str) -> set[tuple[int, int]]:
