@@ -63,9 +63,7 @@ def _lines(text: str) -> tuple[list[str], bool]:
 
 def parse(patch: str) -> list[Hunk]:
     """The hunks of a diff of one file; MalformedPatch says what is wrong with it."""
-    lines = patch.split("\n")
-    if lines and lines[-1] == "":
-        lines.pop()
+    lines, _ = _lines(patch)
     at = _preface(lines)
     hunks: list[Hunk] = []
     while at < len(lines):
