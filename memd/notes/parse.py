@@ -140,21 +140,23 @@ def _memory(
 
 
 def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared) -> Iterator[Chunk]:
-    path = [title for title in (section.title or declared.title,) if title]
+    title = section.title or declared.title
+    above = [(1, title)] if title else []
     files = (file.rpartition(":")[0] or file for file in declared.files)
     context = " ".join((*declared.tags, *declared.aliases, *files))
-    levels = [1] * len(path)
     first = True
     runs = _outside_topic_index(section.blocks)
     for headings, body in (part for run in runs for part in below_headings(run)):
         for heading in headings:
-            _descend(path, levels, heading)
+            while above and above[-1][0] >= heading.level:
+                above.pop()
+            above.append((heading.level, heading.title))
         for start, end in _with_headings(text, headings, body):
             yield Chunk(
                 text=text[start:end],
                 start_line=lines.number(start),
                 end_line=lines.number(max(start, end - 1)),
-                heading=tuple(path),
+                heading=tuple(title for _, title in above),
                 context=f"{context} {declared.summary}".strip() if first else context,
             )
             first = False
@@ -173,15 +175,6 @@ def _outside_topic_index(blocks: Sequence[Block]) -> Iterator[list[Block]]:
             yield run
             run = []
     yield run
-
-
-def _descend(path: list[str], levels: list[int], heading: Block) -> None:
-    """Replace the part of the heading path that a new heading closes."""
-    while levels and levels[-1] >= heading.level:
-        levels.pop()
-        path.pop()
-    levels.append(heading.level)
-    path.append(heading.title)
 
 
 def _with_headings(text: str, headings: list[Block], body: list[Block]) -> list[tuple[int, int]]:
