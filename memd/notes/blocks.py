@@ -89,12 +89,12 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def blocks_of(text: str, lines: LineOffsets, start: int = 0) -> list[Block]:
+def blocks_of(text: str, start: int = 0) -> list[Block]:
     """The blocks of `text` from offset `start`, in order, without the blank lines between them."""
-    return in_one_go(blocks_in_pieces(text, lines, start))
+    return in_one_go(blocks_in_pieces(text, LineOffsets(text), start))
 
 
-def blocks_in_pieces(text: str, lines: LineOffsets, start: int = 0) -> Pieces[list[Block]]:
+def blocks_in_pieces(text: str, lines: LineOffsets, start: int) -> Pieces[list[Block]]:
     """The same, a piece of the text at a time; a piece ends where parsing can resume without what came before."""
     blocks: list[Block] = []
     size = PIECE
@@ -158,7 +158,7 @@ def _nodes(tokens: list[Token], at: int, end: int) -> Iterator[_Node]:
 
 
 def headings_of(text: str, start: int = 0) -> list[Block]:
-    return [block for block in blocks_of(text, LineOffsets(text), start) if block.level]
+    return [block for block in blocks_of(text, start) if block.level]
 
 
 def with_line_ends(new: str, text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from pathlib import PurePosixPath
-from posixpath import normpath
+from posixpath import dirname, join, normpath
 from typing import Any
 from urllib.parse import unquote
 
@@ -459,6 +459,5 @@ def _file_target(path: str, url: str) -> str:
         return _target(path, anchor) if anchor else ""
     if PurePosixPath(base).suffix.lower() not in SUFFIXES:
         return ""
-    above = "" if base.startswith("/") else str(PurePosixPath(path).parent)
-    place = normpath(f"{above}/{base.lstrip('/')}" if above else base.lstrip("/"))
+    place = normpath(join("" if base.startswith("/") else dirname(path), base.lstrip("/")))
     return "" if place.startswith("..") else _target(place, anchor or None)
