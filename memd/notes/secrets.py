@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +81,11 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"UNSPACED|SPACED", lambda place: words[place[0]], "".join(formats()["patterns"][name])))
 
 
-# Compiled with the first text: the daemon must answer before that.
-_compiled = lru_cache(maxsize=64)(re.compile)
-
-
 def _matches(text: str, table: str) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
+    """The matches of a table's patterns, which `re` compiles with the first text and keeps."""
     for one in formats()[table]:
         if any(hint in text for hint in one["hints"].split()):
-            for match in _compiled(one["pattern"]).finditer(text):
-                yield one, match
+            yield from ((one, match) for match in re.finditer(one["pattern"], text))
 
 
 def _lines_with_hints(text: str) -> set[tuple[int, int]]:
