@@ -123,11 +123,10 @@ class _Extraction:
             source = region.symbol
             if kind == "decorates":
                 source = self._decorated(span.end, region)
-            elif region.kind == "impl" and (
-                owner := self._resolve(self.regions.file, _owner(region.owner) or (UNKNOWN,))
-            ):
+            elif region.kind == "impl":
                 # An `impl` block says what its type implements, if the type is in the same file.
-                source = owner.target if owner.via == "symbol" and not owner.chain else source
+                owner = self._resolve(self.regions.file, _owner(region.owner) or (UNKNOWN,))
+                source = owner.target if owner and owner.via == "symbol" and not owner.chain else source
             for chain in names:
                 name = self._resolve(region, chain)
                 if name is not None and not (heads and name[:3] == ("symbol", source, ())):

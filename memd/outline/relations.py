@@ -111,9 +111,8 @@ class _Tree:
             pending = self.waiting.popleft()
             self.done.add(pending.trail[-1])
             relations = relations_of(self.resolver, pending.trail[-1], pending.kinds)
-            pending.node["relations"] = [
-                self._row(pending, one) for one in relations if not (omit_native and one.origin == "native")
-            ]
+            shown = (one for one in relations if not (omit_native and one.origin == "native"))
+            pending.node["relations"] = [self._row(pending, one) for one in shown]
 
     def _row(self, at: _Pending, one: Relation) -> Node:
         row: Node = {"relation": one.kind, "name": one.name, "path": one.path, "line": one.line}
