@@ -136,10 +136,8 @@ def refuse(*texts: str) -> None:
     """Refuse to write what looks like a secret, and masks, each of which would replace one."""
     for text in texts:
         if mask := MASKED.search(text):
-            raise Refused(
-                f"the text has {mask[0]} where a note has a secret, which it would replace",
-                "leave those lines as they are and change others (patch), or add to the note instead",
-            )
+            why = f"the text has {mask[0]} where a note has a secret, which it would replace"
+            raise Refused(why, "leave those lines as they are and change others (patch), or add to the note instead")
         if secrets := secrets_in(text):
             kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in secrets))
             raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")

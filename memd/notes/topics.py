@@ -284,10 +284,8 @@ def with_general(text: str, content: str) -> str:
 def check_general(content: str) -> None:
     """Refuse a text that would be read as the topic list."""
     if any(_plain(block.title) == SPECIALIZED.casefold() for block in headings_of(content)):
-        raise UsageError(
-            f"general knowledge may not have a heading “{SPECIALIZED}”: that is the list of topics",
-            "leave it out: memd lists the topics itself",
-        )
+        why = f"general knowledge may not have a heading “{SPECIALIZED}”: that is the list of topics"
+        raise UsageError(why, "leave it out: memd lists the topics itself")
 
 
 def _below(content: str, level: int) -> str:
