@@ -107,10 +107,9 @@ def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
             # A preamble that is only a title is no memory.
             if heading or len(current) > 1 or (current and current[0].level != 1):
                 yield _Section(heading, title, current)
-            heading, current = block.title or " ", []
-        if block.level == 1:
-            title = block.title if not opens else title
-            heading = block.title if opens else heading
+            heading, current = block.title or (" " if block.level == SECTION_LEVEL else ""), []
+        elif block.level == 1:
+            title = block.title
         current.append(block)
     if current:
         yield _Section(heading, title, current)
