@@ -3,7 +3,6 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -28,15 +27,14 @@ Progress = Callable[[int, int], None]
 """Called with the number of files done and the total; it may raise to stop."""
 
 
-@dataclass(slots=True)
-class RefreshResult:
+class RefreshResult(NamedTuple):
     """What a refresh did."""
 
-    parsed: int = 0
-    removed: int = 0
-    listed: bool = False
+    parsed: int
+    removed: int
+    listed: bool
     """Whether the folders were listed again."""
-    took_ms: float = 0.0
+    took_ms: float
 
 
 class RankedSymbol(NamedTuple):
@@ -121,20 +119,18 @@ class Outline:
         """The folders to watch."""
         return list(self._listing.folders) if self._listing else [""]
 
-    def refresh(self, progress: Progress | None = None) -> RefreshResult:
+    def refresh(self, progress: Progress = lambda done, total: None) -> RefreshResult:
         """Read what changed since the last time: at first all sources, usually none."""
-        started = time.monotonic()
+        started, parsed, removed = time.monotonic(), 0, 0
         stale, gone = self._changes()
-        result = RefreshResult(listed=gone is not None)
         if stale or gone:
             try:
-                result.parsed, result.removed = self._read(sorted(stale), progress), self._drop(gone or [])
+                parsed, removed = self._read(sorted(stale), progress), self._drop(gone or [])
             except BaseException:
                 # What was not read yet must be found again next time.
                 self._listing = None
                 raise
-        result.took_ms = round((time.monotonic() - started) * 1000, 2)
-        return result
+        return RefreshResult(parsed, removed, gone is not None, round((time.monotonic() - started) * 1000, 2))
 
     def _changes(self) -> tuple[set[str], list[str] | None]:
         """Files to read, and files that are gone; None for these if the folders did not have to be listed."""
@@ -160,7 +156,7 @@ class Outline:
                 self._rows[path] = UNSURE, digest
         self._cache.tidy()
 
-    def _read(self, paths: list[str], progress: Progress | None) -> int:
+    def _read(self, paths: list[str], progress: Progress) -> int:
         """Read files and cache their facts; how many had to be parsed."""
         parsed, stats = 0, {path: self._stamp_now(path) for path in paths}
         rows = _reporting(self._read_rows(stats), len(paths), progress)
@@ -261,9 +257,8 @@ class Outline:
         raise UsageError("which language is meant?", f"there are: {self._languages() or 'no sources'}")
 
 
-def _reporting(rows: Iterator[CacheRow], total: int, progress: Progress | None) -> Iterator[CacheRow]:
+def _reporting(rows: Iterator[CacheRow], total: int, progress: Progress) -> Iterator[CacheRow]:
     """The same rows, reporting progress after each."""
     for done, row in enumerate(rows, 1):
         yield row
-        if progress:
-            progress(done, total)
+        progress(done, total)
