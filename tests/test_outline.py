@@ -510,3 +510,13 @@ def test_the_map_has_what_most_refers_to_within_the_budget(tmp_path: Path) -> No
     small = queries.project_map(outline, "python", 8)
     assert [one["name"] for one in small["symbols"]] == ["core.central"] and small["left_out"] == 1
     assert small["tokens"] <= 8 and queries.project_map(outline, "", 1)["text"] == ""
+
+
+def test_the_map_has_every_language_of_a_family(tmp_path: Path) -> None:
+    outline = outlined(tmp_path / "w", {
+        "a.js": "export function paint() {}\nfunction a() { paint(); }\n",
+        "b.ts": "export function draw(): void {}\nfunction b(): void { draw(); }\n",
+    })  # fmt: skip
+    assert [one["name"] for one in queries.project_map(outline, "", 1_000)["symbols"]] == ["a.paint", "b.draw"]
+    for language, name in (("javascript", "a.paint"), ("typescript", "b.draw")):
+        assert [one["name"] for one in queries.project_map(outline, language, 1_000)["symbols"]] == [name]

@@ -89,12 +89,12 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def blocks_of(text: str, lines: LineOffsets, start: int = 0) -> list[Block]:
+def blocks_of(text: str, start: int = 0) -> list[Block]:
     """The blocks of `text` from offset `start`, in order, without the blank lines between them."""
-    return in_one_go(blocks_in_pieces(text, lines, start))
+    return in_one_go(blocks_in_pieces(text, LineOffsets(text), start))
 
 
-def blocks_in_pieces(text: str, lines: LineOffsets, start: int = 0) -> Pieces[list[Block]]:
+def blocks_in_pieces(text: str, lines: LineOffsets, start: int) -> Pieces[list[Block]]:
     """The same, a piece of the text at a time; a piece ends where parsing can resume without what came before."""
     blocks: list[Block] = []
     size = PIECE
@@ -158,7 +158,7 @@ def _nodes(tokens: list[Token], at: int, end: int) -> Iterator[_Node]:
 
 
 def headings_of(text: str, start: int = 0) -> list[Block]:
-    return [block for block in blocks_of(text, LineOffsets(text), start) if block.level]
+    return [block for block in blocks_of(text, start) if block.level]
 
 
 def with_line_ends(new: str, text: str) -> str:
@@ -245,14 +245,19 @@ def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
     ends = [block.end for block in blocks]
     after = list(range(1, len(blocks) + 1))
     before = list(range(-1, len(blocks) - 1))
-    cut = [block.cut_from for block in blocks]
-    heap = [
-        pair
-        for left in range(len(blocks) - 1)
-        if cut[left] == cut[left + 1] and (pair := _pair(text, starts[left], ends[left + 1], left))
-    ]
-    heapq.heapify(heap)
     alive = [True] * len(blocks)
+    heap: list[tuple[int, int, int, int]] = []
+
+    def consider(left: int, right: int) -> None:
+        """Put a pair on the heap if it may join: its length, what breaks ties, its left block and its end."""
+        if left < 0 or right >= len(blocks) or blocks[left].cut_from != blocks[right].cut_from:
+            return
+        start, end = starts[left], ends[right]
+        if end - start <= MAX_CHUNK:
+            heapq.heappush(heap, (end - start, crc32(text[start:end].encode("utf-8", "surrogatepass")), left, end))
+
+    for right in range(1, len(blocks)):
+        consider(right - 1, right)
     while heap:
         length, _, left, end = heapq.heappop(heap)
         right = after[left] if alive[left] else len(blocks)
@@ -261,23 +266,9 @@ def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
         ends[left], after[left], alive[right] = end, after[right], False
         if after[left] < len(blocks):
             before[after[left]] = left
-        for one, other in ((before[left], left), (left, after[left])):
-            if one < 0 or other >= len(blocks) or cut[one] != cut[other]:
-                continue
-            if pair := _pair(text, starts[one], ends[other], one):
-                heapq.heappush(heap, pair)
+        consider(before[left], left)
+        consider(left, after[left])
     return [(starts[at], ends[at]) for at in range(len(blocks)) if alive[at]]
-
-
-Pair = tuple[int, int, int, int]
-"""Length, tie-breaker, left block, end."""
-
-
-def _pair(text: str, start: int, end: int, left: int) -> Pair | None:
-    length = end - start
-    if length > MAX_CHUNK:
-        return None
-    return length, crc32(text[start:end].encode("utf-8", "surrogatepass")), left, end
 
 
 def below_headings(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from pathlib import PurePosixPath
-from posixpath import normpath
+from posixpath import dirname, join, normpath
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ from memd.notes.blocks import with_line_ends
 from memd.notes.names import COMMENT, STAMP, head, slug
 from memd.prose import LINE, flat_line
 
+FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?:.*?\n)??(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)", re.DOTALL)
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 MAX_KEYS = 1_000
@@ -98,13 +99,8 @@ def merge(file: Declared, section: Declared, tags: tuple[str, ...]) -> Declared:
 
 def front_matter_end(text: str) -> int:
     """The offset behind the front matter; 0 if there is none."""
-    if not text.startswith("---"):
-        return 0
-    opening = text.find("\n")
-    if opening < 0 or text[:opening].rstrip() != "---":
-        return 0
-    closing = re.compile(r"^(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)", re.MULTILINE).search(text, opening + 1)
-    return closing.end() if closing else 0
+    found = FRONT_MATTER.match(text)
+    return found.end() if found else 0
 
 
 def read_front_matter(text: str) -> tuple[Declared, str]:
@@ -238,18 +234,14 @@ def _comment_values(text: str) -> dict[str, str | bool]:
 def with_comment(section: str, changes: Fields) -> str:
     """A section with some fields of its comment changed; a comment without fields is removed."""
     match = COMMENT.search(section)
-    values = _comment_values(match.group(1)) if match else {}
-    for name, value in changes.items():
-        if is_empty(value):
-            values.pop(name, None)
-        else:
-            values[name] = _comment_value(name, value)
-    comment = f"<!-- memd: {' '.join(_word(name, value) for name, value in values.items())} -->"
-    if match and values:
+    values = {**(_comment_values(match.group(1)) if match else {}), **changes}
+    words = [_word(name, value) for name, value in values.items() if name not in changes or not is_empty(value)]
+    comment = f"<!-- memd: {' '.join(words)} -->"
+    if match and words:
         return section[: match.start()] + comment + section[match.end() :]
     if match:
         return section[: match.start()] + re.sub(r"\A[ \t\r]*\n", "", section[match.end() :])
-    if not values:
+    if not words:
         return section
     heading = HEADING.match(section)
     at = heading.end() if heading else 0
@@ -258,21 +250,17 @@ def with_comment(section: str, changes: Fields) -> str:
     return before + comment + line_end + section[at:]
 
 
-def _comment_value(name: str, value: Any) -> str | bool:
-    if isinstance(value, list | tuple):
-        if any("," in entry for entry in value):
-            raise UsageError(f"`{name}` of a section cannot hold a comma", "commas separate its entries")
-        return ",".join(value)
-    return value if isinstance(value, bool) else str(value)
-
-
-def _word(name: str, value: str | bool) -> str:
+def _word(name: str, value: Any) -> str:
+    """A field as a comment has it."""
     if isinstance(value, bool):
         return name
-    if "--" in value and ">" in value:
-        raise UsageError(f"`{name}` cannot stand in a comment: {value}")
-    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f"{name}={value}" if UNQUOTED.fullmatch(value) else f'{name}="{quoted}"'
+    if isinstance(value, list | tuple) and any("," in entry for entry in value):
+        raise UsageError(f"`{name}` of a section cannot hold a comma", "commas separate its entries")
+    text = ",".join(value) if isinstance(value, list | tuple) else str(value)
+    if "--" in text and ">" in text:
+        raise UsageError(f"`{name}` cannot stand in a comment: {text}")
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f"{name}={text}" if UNQUOTED.fullmatch(text) else f'{name}="{quoted}"'
 
 
 # --- tags ---------------------------------------------------------------------------------------------------
@@ -379,11 +367,10 @@ def declared_link(entry: str) -> MemoryLink | None:
     parts = ENTRY.fullmatch(entry.strip())
     if parts is None or parts["rel"] not in RELATIONS:
         return MemoryLink(PLAIN, _key_target(entry))
-    try:
-        weight = None if parts["weight"] is None else float(parts["weight"])
-    except ValueError:
+    weight = _share(parts["weight"])
+    if weight is None and parts["weight"] is not None:
         return None
-    return MemoryLink(parts["rel"], _key_target(parts["key"]), weight) if weight is None or 0 <= weight <= 1 else None
+    return MemoryLink(parts["rel"], _key_target(parts["key"]), weight)
 
 
 def unread_links(entries: Iterable[str]) -> Iterator[str]:
@@ -410,8 +397,8 @@ def _key_target(text: str) -> str:
     wiki = WIKI.fullmatch(text.strip())
     if wiki is not None:
         return _target(wiki[1], wiki[2])
-    base, hash_, part = text.strip().partition("#")
-    return _target(base, part if hash_ else None)
+    base, _, part = text.strip().partition("#")
+    return _target(base, part)
 
 
 def _target(base: str, heading: str | None) -> str:
@@ -459,6 +446,5 @@ def _file_target(path: str, url: str) -> str:
         return _target(path, anchor) if anchor else ""
     if PurePosixPath(base).suffix.lower() not in SUFFIXES:
         return ""
-    above = "" if base.startswith("/") else str(PurePosixPath(path).parent)
-    place = normpath(f"{above}/{base.lstrip('/')}" if above else base.lstrip("/"))
-    return "" if place.startswith("..") else _target(place, anchor or None)
+    place = normpath(join("" if base.startswith("/") else dirname(path), base.lstrip("/")))
+    return "" if place.startswith("..") else _target(place, anchor)

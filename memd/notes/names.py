@@ -77,9 +77,7 @@ def date_of(path: str) -> str:
 
 def kind_of(role: str, dated: bool) -> str:
     """Daily notes and dated entries are episodes; everything else is knowledge."""
-    if role in ("memory", "topic"):
-        return "semantic"
-    return "episodic" if role == "daily" or dated else "semantic"
+    return "episodic" if role == "daily" or (dated and role not in ("memory", "topic")) else "semantic"
 
 
 # --- where a workspace keeps its notes ----------------------------------------------------------------------

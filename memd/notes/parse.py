@@ -27,10 +27,10 @@ MAX_CACHED = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The blocks of one memory; `above` are the headings over it."""
+    """The blocks of one memory; `title` is the file's, if it stands above them."""
 
     heading: str
-    above: tuple[str, ...]
+    title: str
     blocks: list[Block]
 
 
@@ -106,14 +106,13 @@ def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
         if opens:
             # A preamble that is only a title is no memory.
             if heading or len(current) > 1 or (current and current[0].level != 1):
-                yield _Section(heading, (title,) if title else (), current)
-            heading, current = block.title or " ", []
-        if block.level == 1:
-            title = block.title if not opens else title
-            heading = block.title if opens else heading
+                yield _Section(heading, title, current)
+            heading, current = block.title or (" " if block.level == SECTION_LEVEL else ""), []
+        elif block.level == 1:
+            title = block.title
         current.append(block)
     if current:
-        yield _Section(heading, (title,) if title else (), current)
+        yield _Section(heading, title, current)
 
 
 def _memory(
@@ -127,7 +126,7 @@ def _memory(
     stamp = names.STAMP.search(names.head(body)) if stamped else None
     return Memory(
         slug=slug,
-        heading=section.heading.strip() or declared.title or (section.above[0] if section.above else ""),
+        heading=section.heading.strip() or declared.title or section.title,
         start_line=lines.number(start),
         end_line=lines.number(max(start, end - 1)),
         text=body,
@@ -140,21 +139,23 @@ def _memory(
 
 
 def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared) -> Iterator[Chunk]:
-    path = list(section.above or ((declared.title,) if declared.title else ()))
+    title = section.title or declared.title
+    above = [(1, title)] if title else []
     files = (file.rpartition(":")[0] or file for file in declared.files)
     context = " ".join((*declared.tags, *declared.aliases, *files))
-    levels = [1] * len(path)
     first = True
     runs = _outside_topic_index(section.blocks)
     for headings, body in (part for run in runs for part in below_headings(run)):
         for heading in headings:
-            _descend(path, levels, heading)
+            while above and above[-1][0] >= heading.level:
+                above.pop()
+            above.append((heading.level, heading.title))
         for start, end in _with_headings(text, headings, body):
             yield Chunk(
                 text=text[start:end],
                 start_line=lines.number(start),
                 end_line=lines.number(max(start, end - 1)),
-                heading=tuple(path),
+                heading=tuple(title for _, title in above),
                 context=f"{context} {declared.summary}".strip() if first else context,
             )
             first = False
@@ -173,15 +174,6 @@ def _outside_topic_index(blocks: Sequence[Block]) -> Iterator[list[Block]]:
             yield run
             run = []
     yield run
-
-
-def _descend(path: list[str], levels: list[int], heading: Block) -> None:
-    """Replace the part of the heading path that a new heading closes."""
-    while levels and levels[-1] >= heading.level:
-        levels.pop()
-        path.pop()
-    levels.append(heading.level)
-    path.append(heading.title)
 
 
 def _with_headings(text: str, headings: list[Block], body: list[Block]) -> list[tuple[int, int]]:

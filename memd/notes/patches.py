@@ -10,6 +10,7 @@ HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(?: .*)?")
 PREFACE = ("diff ", "index ", "--- ", "+++ ")
 NO_END = "\\"
 SHOWN = 80
+UNIFIED = "a unified diff is needed, as `diff -u` writes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,7 @@ def _lines(text: str) -> tuple[list[str], bool]:
 
 def parse(patch: str) -> list[Hunk]:
     """The hunks of a diff of one file; MalformedPatch says what is wrong with it."""
-    lines = patch.split("\n")
-    if lines and lines[-1] == "":
-        lines.pop()
+    lines, _ = _lines(patch)
     at = _preface(lines)
     hunks: list[Hunk] = []
     while at < len(lines):
@@ -76,7 +75,7 @@ def parse(patch: str) -> list[Hunk]:
             raise MalformedPatch(f"line {at} of the patch: two hunks overlap")
         hunks.append(hunk)
     if not hunks:
-        raise MalformedPatch("the patch changes nothing", "a unified diff is needed, as `diff -u` writes it")
+        raise MalformedPatch("the patch changes nothing", UNIFIED)
     return hunks
 
 
@@ -86,20 +85,15 @@ def _preface(lines: Sequence[str]) -> int:
         if line.startswith("@@"):
             return at
         if line.strip() and not line.startswith(PREFACE):
-            raise MalformedPatch(
-                f"line {at + 1} of the patch is not part of a diff: {line[:SHOWN]}",
-                "a unified diff is needed, as `diff -u` writes it",
-            )
+            raise MalformedPatch(f"line {at + 1} of the patch is not part of a diff: {line[:SHOWN]}", UNIFIED)
     return len(lines)
 
 
 def _hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     header = HUNK.fullmatch(lines[at].rstrip("\r"))
     if not header:
-        raise MalformedPatch(
-            f"line {at + 1} of the patch should begin a hunk, such as @@ -1,3 +1,4 @@: {lines[at][:SHOWN]}",
-            "one memory per patch; the line numbers are those of the memory",
-        )
+        why = f"line {at + 1} of the patch should begin a hunk, such as @@ -1,3 +1,4 @@: {lines[at][:SHOWN]}"
+        raise MalformedPatch(why, "one memory per patch; the line numbers are those of the memory")
     first, had, _, has = (1 if group is None else int(group) for group in header.groups())
     body, end, ends = _body(lines, at + 1, had, has)
     old = tuple(line for sign, line in body if sign != "+")
@@ -119,10 +113,8 @@ def _body(lines: Sequence[str], at: int, had: int, has: int) -> tuple[list[tuple
         if sign == NO_END:
             ends = bool(body) and body[-1][0] == "-" and ends is not False
         elif sign not in (" ", "-", "+") or (sign != "+" and not had) or (sign != "-" and not has):
-            raise MalformedPatch(
-                f"line {at + 1} of the patch does not fit the numbers after @@: {lines[at][:SHOWN]}",
-                "each line begins with a blank, - or +",
-            )
+            why = f"line {at + 1} of the patch does not fit the numbers after @@: {lines[at][:SHOWN]}"
+            raise MalformedPatch(why, "each line begins with a blank, - or +")
         else:
             had, has = had - (sign != "+"), has - (sign != "-")
             body.append((sign, line))
@@ -134,17 +126,14 @@ def _body(lines: Sequence[str], at: int, had: int, has: int) -> tuple[list[tuple
 
 
 def _verify(hunk: Hunk, lines: Sequence[str]) -> None:
-    if hunk.start < 0 or hunk.start + len(hunk.old) > len(lines):
-        raise ContextMismatch(
-            f"the patch changes line {hunk.start + len(hunk.old)}, but the memory has {len(lines)} lines",
-            _hint(hunk, lines),
-        )
+    last = hunk.start + len(hunk.old)
+    if hunk.start < 0 or last > len(lines):
+        why = f"the patch changes line {last}, but the memory has {len(lines)} lines"
+        raise ContextMismatch(why, _hint(hunk, lines))
     for number, (expected, actual) in enumerate(zip(hunk.old, lines[hunk.start :], strict=False), hunk.start + 1):
         if expected != actual:
-            raise ContextMismatch(
-                f"line {number} of the memory is {actual[:SHOWN]!r}, but the patch expects {expected[:SHOWN]!r}",
-                _hint(hunk, lines),
-            )
+            why = f"line {number} of the memory is {actual[:SHOWN]!r}, but the patch expects {expected[:SHOWN]!r}"
+            raise ContextMismatch(why, _hint(hunk, lines))
 
 
 def _hint(hunk: Hunk, lines: Sequence[str]) -> str:

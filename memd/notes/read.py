@@ -3,13 +3,14 @@
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import AnyStr
 
+from memd.models import FileStat
 from memd.prose import LINE
 
 ATTEMPTS = 3
@@ -58,28 +59,24 @@ def read_file(path: Path, max_bytes: int) -> FileContent:
 
 
 def _read_once(path: Path, max_bytes: int) -> FileContent | None:
-    # O_NONBLOCK: a FIFO in place of the file must not block the daemon.
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # O_NONBLOCK: a FIFO in place of the file must not block the daemon.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            before = os.fstat(file.fileno())
+            _check_stat(before, max_bytes)
+            data = file.read(max_bytes + 1)
+            after = os.fstat(file.fileno())
     except FileNotFoundError:
         raise
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise SkippedFile("it is not a regular file") from error
         raise UnreadableFile(error.strerror or str(error)) from error
-    with os.fdopen(descriptor, "rb") as file:
-        before = os.fstat(descriptor)
-        _check_stat(before, max_bytes)
-        try:
-            data = file.read(max_bytes + 1)
-        except OSError as error:
-            raise UnreadableFile(error.strerror or str(error)) from error
-        after = os.fstat(descriptor)
     if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size) or len(data) != after.st_size:
         return None
     if is_binary(data):
         raise SkippedFile("it is binary")
-    return FileContent(data, after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino, digest_of(data))
+    return FileContent(data, *FileStat.of(after), digest_of(data))
 
 
 def _check_stat(status: os.stat_result, max_bytes: int) -> None:
@@ -127,18 +124,8 @@ MARKED = "it has conflict markers, which are not shown: memd conflict list"
 """What is said of a note with markers: both sides can be found, the markers cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """The lines of the markers of one conflict; `base` is -1 where git was not told to show it."""
-
-    ours: int
-    base: int
-    middle: int
-    theirs: int
-
-
 def has_markers(text: str) -> bool:
-    return THEIRS in text and bool(_blocks(LINE.findall(text)))
+    return THEIRS in text and any(_conflicts(LINE.findall(text)))
 
 
 def without_markers(text: str) -> str:
@@ -146,35 +133,30 @@ def without_markers(text: str) -> str:
     if THEIRS not in text:
         return text
     lines = LINE.findall(text)
-    for block in _blocks(lines):
-        for number in (block.ours, block.base, block.middle, block.theirs):
-            if number >= 0:
-                lines[number] = "\n"
-        if block.base >= 0:
-            # What both sides began with is in neither.
-            lines[block.base : block.middle] = ["\n"] * (block.middle - block.base)
+    for ours, base, middle, theirs in _conflicts(lines):
+        # What both sides began with is in neither.
+        for number in (ours, *range(base, middle + 1), theirs):
+            lines[number] = "\n"
     return "".join(lines)
 
 
 def sides(text: str) -> tuple[str, str, str | None]:
     """Both sides of a text with markers, and what they began with if it says so."""
-    lines, ours, theirs, base = LINE.findall(text), list[str](), list[str](), list[str]()
+    lines, one, other, began = LINE.findall(text), "", "", ""
     at, known = 0, True
-    for block in _blocks(lines):
-        for side in (ours, theirs, base):
-            side += lines[at : block.ours]
-        ours += lines[block.ours + 1 : block.base if block.base >= 0 else block.middle]
-        theirs += lines[block.middle + 1 : block.theirs]
-        known = known and block.base >= 0
-        base += lines[block.base + 1 : block.middle] if block.base >= 0 else []
-        at = block.theirs + 1
-    for side in (ours, theirs, base):
-        side += lines[at:]
-    return "".join(ours), "".join(theirs), "".join(base) if known else None
+    for ours, base, middle, theirs in _conflicts(lines):
+        before = "".join(lines[at:ours])
+        one += before + "".join(lines[ours + 1 : base])
+        other += before + "".join(lines[middle + 1 : theirs])
+        began += before + "".join(lines[base + 1 : middle])
+        at, known = theirs + 1, known and base < middle
+    rest = "".join(lines[at:])
+    return one + rest, other + rest, began + rest if known else None
 
 
-def _blocks(lines: Sequence[str]) -> list[_Block]:
-    found, ours, base, middle = list[_Block](), -1, -1, -1
+def _conflicts(lines: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The lines of the markers of each conflict; that of the base is the middle one where git does not show it."""
+    ours = base = middle = -1
     for number, line in enumerate(lines):
         mark = line[:7] if line.rstrip("\r\n")[7:8] in ("", " ") else ""
         if mark == OURS:
@@ -184,6 +166,5 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
         elif mark == MIDDLE and ours >= 0 and middle < 0:
             middle = number
         elif mark == THEIRS and middle >= 0:
-            found.append(_Block(ours, base, middle, number))
+            yield ours, base if base >= 0 else middle, middle, number
             ours = base = middle = -1
-    return found

@@ -63,9 +63,8 @@ def place_of(root: Path, path: str) -> Path:
         if not stat.S_ISREG(status.st_mode):
             raise Refused(f"{path} is not a regular file")
         if status.st_nlink > 1:
-            raise Refused(
-                f"{path} has {status.st_nlink} names (hard links)", "replace it with a copy, so that it has one name"
-            )
+            why = f"{path} has {status.st_nlink} names (hard links)"
+            raise Refused(why, "replace it with a copy, so that it has one name")
     return target
 
 
@@ -159,8 +158,7 @@ def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None, keep
         file.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(ATTEMPTS):
             before = bytes_of(file)
-            if before is not None:
-                _refuse_utf16(before)
+            _refuse_utf16(before or b"")
             after = edit(before)
             if after == before:
                 return WriteResult(before, after)
@@ -304,10 +302,9 @@ def _soon_after(moment: float) -> float:
 def _take_mode(descriptor: int, file: Path) -> None:
     """Give a new file the mode that most of its neighbours have: a service's umask would hide it from others."""
     with os.scandir(file.parent) as entries:
-        beside = islice(
-            (one for one in entries if one.is_file(follow_symlinks=False) and one.name[0] != "."), NEIGHBOURS
-        )
-        modes = Counter(stat.S_IMODE(one.stat().st_mode) & 0o666 for one in beside if one.name != file.name)
+        visible = (one for one in entries if one.is_file(follow_symlinks=False) and one.name[0] != ".")
+        beside = (one for one in islice(visible, NEIGHBOURS) if one.name != file.name)
+        modes = Counter(stat.S_IMODE(one.stat().st_mode) & 0o666 for one in beside)
     if modes:
         os.fchmod(descriptor, modes.most_common(1)[0][0] | 0o600)
 
@@ -342,11 +339,10 @@ def _memd_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        why = f"{file.name} could not be written: {error.strerror}"
         if error.errno in FULL:
-            raise DiskFull(
-                f"{file.name} could not be written: {error.strerror}", "free some space; the file is as it was"
-            ) from error
-        raise MemdError(f"{file.name} could not be written: {error.strerror}", f"ls -la {file.parent}") from error
+            raise DiskFull(why, "free some space; the file is as it was") from error
+        raise MemdError(why, f"ls -la {file.parent}") from error
 
 
 # --- leftovers of rewrites ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,17 @@ Span = tuple[str, int, int]
 def _found(text: str) -> Iterator[Span]:
     # A mask names a kind of secret, and what stands behind it would look like its value.
     text = MASKED.sub(lambda mask: "_" * len(mask[0]), text)
-    yield from _shaped(text)
-    yield from _carried(text)
-    yield from _named(text)
+    for one, match in _matches(text, "shapes"):
+        if len(set(match[0][-16:])) > FEW:
+            yield one["kind"], *match.span()
+    for one, match in _matches(text, "carried"):
+        value, user = match["value"], match.groupdict().get("user")
+        if value != user and not _pattern("placeholder").match(value) and (not one.get("made") or looks_made(value)):
+            yield one["kind"], *match.span("value")
+    for start, end in _lines_with_hints(text):
+        for match in _pattern("named").finditer(text, start, end):
+            if looks_made(match["value"]):
+                yield "a password or token", *match.span("value")
 
 
 @cache
@@ -73,35 +81,11 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"UNSPACED|SPACED", lambda place: words[place[0]], "".join(formats()["patterns"][name])))
 
 
-# Compiled with the first text: the daemon must answer before that.
-_compiled = lru_cache(maxsize=64)(re.compile)
-
-
 def _matches(text: str, table: str) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
+    """The matches of a table's patterns, which `re` compiles with the first text and keeps."""
     for one in formats()[table]:
         if any(hint in text for hint in one["hints"].split()):
-            for match in _compiled(one["pattern"]).finditer(text):
-                yield one, match
-
-
-def _shaped(text: str) -> Iterator[Span]:
-    for one, match in _matches(text, "shapes"):
-        if len(set(match[0][-16:])) > FEW:
-            yield one["kind"], *match.span()
-
-
-def _carried(text: str) -> Iterator[Span]:
-    for one, match in _matches(text, "carried"):
-        value, user = match["value"], match.groupdict().get("user")
-        if value != user and not _pattern("placeholder").match(value) and (not one.get("made") or looks_made(value)):
-            yield one["kind"], *match.span("value")
-
-
-def _named(text: str) -> Iterator[Span]:
-    for start, end in _lines_with_hints(text):
-        for match in _pattern("named").finditer(text, start, end):
-            if looks_made(match["value"]):
-                yield "a password or token", *match.span("value")
+            yield from ((one, match) for match in re.finditer(one["pattern"], text))
 
 
 def _lines_with_hints(text: str) -> set[tuple[int, int]]:
@@ -152,10 +136,8 @@ def refuse(*texts: str) -> None:
     """Refuse to write what looks like a secret, and masks, each of which would replace one."""
     for text in texts:
         if mask := MASKED.search(text):
-            raise Refused(
-                f"the text has {mask[0]} where a note has a secret, which it would replace",
-                "leave those lines as they are and change others (patch), or add to the note instead",
-            )
+            why = f"the text has {mask[0]} where a note has a secret, which it would replace"
+            raise Refused(why, "leave those lines as they are and change others (patch), or add to the note instead")
         if secrets := secrets_in(text):
             kinds = ", ".join(dict.fromkeys(f"{secret.kind} (line {secret.line})" for secret in secrets))
             raise SecretFound(f"the text seems to hold {kinds}", "leave it out, or say --allow-secret")

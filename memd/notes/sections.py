@@ -53,7 +53,7 @@ def closed(text: str) -> str:
     fences = sorted(set(FENCES.findall(text)), key=len, reverse=True)
     for end in ("", *(f"\n{fence}" for fence in fences), *HTML_ENDS):
         probe = f"{text}{end}\n\n## x\n"
-        blocks = blocks_of(probe, LineOffsets(probe))
+        blocks = blocks_of(probe)
         if blocks and blocks[-1].level == SECTION_LEVEL:
             return text + end
     raise UsageError("the text leaves a block open at its end that would swallow what follows it")
@@ -280,9 +280,7 @@ def with_preamble(path: str, text: str, new: str) -> str:
 def before_preamble(text: str) -> str:
     """A file's front matter with the blank lines behind it."""
     end = metadata.front_matter_end(text)
-    while end and end < len(text) and text[end] in "\r\n":
-        end += 1
-    return text[:end]
+    return text[: len(text) - len(text[end:].lstrip("\r\n"))] if end else ""
 
 
 def before_sections(path: str, text: str) -> str:
@@ -322,10 +320,8 @@ def with_metadata(path: str, slug: str, text: str, fields: Fields) -> str:
     """The file with some metadata of one memory changed: in its front matter, or in the comment under its heading."""
     if _uses_front_matter(path, text):
         return metadata.with_front_matter(text, fields)
-    memory = memory_in(path, text, slug)
-    if memory is None:
-        raise KeyError(slug)
-    return with_section(path, text, slug, metadata.with_comment(memory.text, fields))
+    start, end = section_span(path, text, slug)
+    return text[:start] + metadata.with_comment(text[start:end], fields).strip("\r\n") + text[end:]
 
 
 def _uses_front_matter(path: str, text: str) -> bool:
@@ -369,7 +365,7 @@ def _rename(tags: Iterable[str], old: str, new: str | None) -> list[str]:
 
 
 def _rename_in_prose(text: str, old: str, new: str | None) -> str:
-    blocks = blocks_of(text, LineOffsets(text), metadata.front_matter_end(text))
+    blocks = blocks_of(text, metadata.front_matter_end(text))
     spans = [
         (block.start + start, block.start + end)
         for block in blocks

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memd.errors import UsageError
-from memd.notes.blocks import Block, LineOffsets, blocks_of, headings_of, with_line_ends
+from memd.notes.blocks import Block, blocks_of, headings_of, with_line_ends
 from memd.notes.metadata import Fields, front_matter_end, read_front_matter, to_yaml, with_front_matter
 from memd.notes.parse import SECTION_LEVEL, parse
 from memd.notes.sections import closed, nested
@@ -171,7 +171,7 @@ class TopicIndex:
 
 
 def read_index(text: str) -> TopicIndex:
-    blocks = blocks_of(text, LineOffsets(text), front_matter_end(text))
+    blocks = blocks_of(text, front_matter_end(text))
     headings = [block for block in blocks if block.level]
     code = [(block.start, block.end) for block in blocks if not block.prose]
     general = _sections(text, headings, GENERAL)
@@ -247,7 +247,8 @@ def with_entry(text: str, topic: str, summary: str) -> str:
     index = read_index(text)
     mine = index.of(topic)
     if not mine and not index.lists:
-        text = _with_list(text, index)
+        at, level = (index.general.end, index.general.level) if index.general else (len(text), LEVEL)
+        text = _with_heading(text, at, level, SPECIALIZED)
         index = read_index(text)
     if not mine:
         return _with_new(text, index, _line(topic, summary))
@@ -283,10 +284,8 @@ def with_general(text: str, content: str) -> str:
 def check_general(content: str) -> None:
     """Refuse a text that would be read as the topic list."""
     if any(_plain(block.title) == SPECIALIZED.casefold() for block in headings_of(content)):
-        raise UsageError(
-            f"general knowledge may not have a heading “{SPECIALIZED}”: that is the list of topics",
-            "leave it out: memd lists the topics itself",
-        )
+        why = f"general knowledge may not have a heading “{SPECIALIZED}”: that is the list of topics"
+        raise UsageError(why, "leave it out: memd lists the topics itself")
 
 
 def _below(content: str, level: int) -> str:
@@ -314,12 +313,6 @@ def _cut(text: str, entries: Sequence[TopicEntry]) -> str:
     for entry in reversed(entries):
         text = text[: entry.start] + text[entry.end :]
     return text
-
-
-def _with_list(text: str, index: TopicIndex) -> str:
-    """The text with an empty list section behind the general knowledge."""
-    at, level = (index.general.end, index.general.level) if index.general else (len(text), LEVEL)
-    return _with_heading(text, at, level, SPECIALIZED)
 
 
 def _with_new(text: str, index: TopicIndex, line: str) -> str:

@@ -14,11 +14,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from memd.outline import grammar
-from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
+from memd.outline.facts import CLASSES, MODULE, Facts, ImportFact, Reference, Symbol
 from memd.outline.grammar import SIGNATURE, Captures, Definition, NodeSpan
 from memd.outline.languages import Language, Parts, annotation_types, repair
 
-CLASSES = frozenset({"class", "interface", "type"})
 CALLABLE = frozenset({"function", "method"})
 Span = tuple[int, int]
 UNKNOWN = "?"
@@ -124,11 +123,10 @@ class _Extraction:
             source = region.symbol
             if kind == "decorates":
                 source = self._decorated(span.end, region)
-            elif region.kind == "impl" and (
-                owner := self._resolve(self.regions.file, _owner(region.owner) or (UNKNOWN,))
-            ):
+            elif region.kind == "impl":
                 # An `impl` block says what its type implements, if the type is in the same file.
-                source = owner.target if owner.via == "symbol" and not owner.chain else source
+                owner = self._resolve(self.regions.file, _owner(region.owner) or (UNKNOWN,))
+                source = owner.target if owner and owner.via == "symbol" and not owner.chain else source
             for chain in names:
                 name = self._resolve(region, chain)
                 if name is not None and not (heads and name[:3] == ("symbol", source, ())):

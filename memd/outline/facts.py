@@ -13,13 +13,15 @@ from sys import intern
 from typing import NamedTuple
 
 from memd.models import FileStat
+from memd.outline.languages import suffix_of
 
 log = logging.getLogger("memd.outline")
 
 FORMAT = 3
 """Grows when the same bytes give other facts, so that cached ones are discarded."""
 
-HOLDERS = frozenset({"module", "class", "interface", "type"})
+CLASSES = frozenset({"class", "interface", "type"})
+HOLDERS = CLASSES | {"module"}
 """Kinds whose members can be reached from elsewhere."""
 
 MODULE = 0
@@ -130,7 +132,6 @@ class CacheRow(NamedTuple):
     path: str
     stamp: FileStat
     digest: str
-    suffix: str
     body: str | None
 
 
@@ -171,23 +172,22 @@ class FactsCache:
         rows = self._connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, digest FROM files")
         return {path: (FileStat(*rest), digest) for path, *rest, digest in rows}
 
-    def facts(self, digest: str, suffix: str) -> Facts | None:
+    def facts(self, digest: str, path: str) -> Facts | None:
+        """The facts of these bytes in a file with this suffix."""
         select = "SELECT body FROM facts WHERE digest = ? AND suffix = ?"
-        row = self._connection.execute(select, (digest, suffix)).fetchone()
+        row = self._connection.execute(select, (digest, suffix_of(path))).fetchone()
         return decode(zlib.decompress(row[0]).decode()) if row else None
 
     def save(self, rows: Iterable[CacheRow], gone: Iterable[str] = ()) -> None:
         """Store rows, and forget the files that are gone."""
         with self._connection:
-            for path, stamp, digest, suffix, body in rows:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)", (path, *stamp, digest, suffix)
-                )
+            for path, stamp, digest, body in rows:
+                file = (path, *stamp, digest, suffix_of(path))
+                self._connection.execute("INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)", file)
                 if body is not None:
-                    self._connection.execute(
-                        "INSERT OR REPLACE INTO facts (digest, suffix, body) VALUES (?,?,?)",
-                        (digest, suffix, zlib.compress(body.encode("utf-8", "replace"), 1)),
-                    )
+                    facts = (digest, suffix_of(path), zlib.compress(body.encode("utf-8", "replace"), 1))
+                    insert = "INSERT OR REPLACE INTO facts (digest, suffix, body) VALUES (?,?,?)"
+                    self._connection.execute(insert, facts)
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in gone))
 
     def tidy(self) -> None:

@@ -82,6 +82,10 @@ class Language:
     pointer_receivers: bool = False
     """Whether a method is written `(*Owner).name`, as in Go."""
 
+    def takes(self, path: str) -> bool:
+        """Whether a file may be of this language, by its suffix."""
+        return suffix_of(path) in self.grammars
+
     def is_native(self, parts: Parts) -> bool:
         """Whether a module comes with the language."""
         pattern = self.native_pattern
@@ -153,9 +157,13 @@ def of_source(suffix: str, source: bytes) -> Language:
     return next((table for table in rarer if table.sniff and table.sniff.search(text)), usual)
 
 
+def suffix_of(path: str) -> str:
+    return PurePosixPath(path).suffix.lower()
+
+
 def of_path(path: str) -> tuple[Language, ...]:
     """The possible languages of a file; none for what is no source."""
-    return by_suffix().get(PurePosixPath(path).suffix.lower(), ())
+    return by_suffix().get(suffix_of(path), ())
 
 
 def named(name: str) -> Language:

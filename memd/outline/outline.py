@@ -3,9 +3,8 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from memd.errors import NotFound, UsageError
@@ -15,7 +14,7 @@ from memd.outline.facts import CacheRow, Facts, FactsCache, decode, no_facts
 from memd.outline.languages import Language
 from memd.outline.project import Project, SymbolId, Use
 from memd.outline.resolve import Resolver
-from memd.outline.sources import ParsedSource, SourceListing, bytes_at, digest_of, parse_files
+from memd.outline.sources import SourceListing, bytes_at, digest_of, parse_files
 
 RACY_NS = 100_000_000
 """A file that changed this recently before it was read may change again with the same stamp."""
@@ -28,46 +27,48 @@ Progress = Callable[[int, int], None]
 """Called with the number of files done and the total; it may raise to stop."""
 
 
-@dataclass(slots=True)
-class RefreshResult:
+class RefreshResult(NamedTuple):
     """What a refresh did."""
 
-    parsed: int = 0
-    removed: int = 0
-    listed: bool = False
+    parsed: int
+    removed: int
+    listed: bool
     """Whether the folders were listed again."""
-    took_ms: float = 0.0
+    took_ms: float
 
 
 class RankedSymbol(NamedTuple):
     """A symbol with the weight of the references to it."""
 
+    resolver: Resolver
     id: SymbolId
     weight: float
     referrers: int
 
 
-@dataclass(slots=True, eq=False)
 class LanguageFamily:
     """The sources of the languages that see each other's symbols."""
 
-    project: Project = field(default_factory=Project)
-    resolver: Resolver = field(init=False)
-    _ranked: dict[str, tuple[int, list[RankedSymbol]]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.project = Project()
+        self._resolver = Resolver(self.project)
+        self._ranked: list[RankedSymbol] = []
 
-    def __post_init__(self) -> None:
-        self.resolver = Resolver(self.project)
+    @property
+    def resolver(self) -> Resolver:
+        """A new one, without results, after a file has changed."""
+        if self._resolver.changes != self.project.changes:
+            self._resolver, self._ranked = Resolver(self.project), []
+        return self._resolver
 
-    def ranked(self, language: Language, within: Callable[[str, Language], bool]) -> list[RankedSymbol]:
-        """The symbols of a language by importance, cached until a file changes."""
-        changes, symbols = self._ranked.get(language.name, (-1, []))
-        if changes != self.project.changes:
-            symbols = rank_symbols(self.resolver, lambda path: within(path, language))
-            self._ranked[language.name] = self.project.changes, symbols
-        return symbols
+    def ranked(self) -> list[RankedSymbol]:
+        """The symbols by importance, cached until a file changes."""
+        resolver = self.resolver
+        self._ranked = self._ranked or rank_symbols(resolver)
+        return self._ranked
 
 
-def rank_symbols(resolver: Resolver, within: Callable[[str], bool]) -> list[RankedSymbol]:
+def rank_symbols(resolver: Resolver) -> list[RankedSymbol]:
     """Every symbol that another one refers to, the most important first."""
     weights: dict[SymbolId, float] = defaultdict(float)
     referrers: dict[SymbolId, int] = defaultdict(int)
@@ -76,9 +77,9 @@ def rank_symbols(resolver: Resolver, within: Callable[[str], bool]) -> list[Rank
         weights[target] += share * (1.0 if source.path != target.path else 0.25)
         referrers[target] += 1
     ranked = (
-        RankedSymbol(one, round(weight, 3), referrers[one])
+        RankedSymbol(resolver, one, round(weight, 3), referrers[one])
         for one, weight in weights.items()
-        if within(one.path) and resolver.project.symbol(one).kind in RANKED
+        if resolver.project.symbol(one).kind in RANKED
     )
     return sorted(ranked, key=lambda one: (-one.weight, one.id))
 
@@ -118,20 +119,18 @@ class Outline:
         """The folders to watch."""
         return list(self._listing.folders) if self._listing else [""]
 
-    def refresh(self, progress: Progress | None = None) -> RefreshResult:
+    def refresh(self, progress: Progress = lambda done, total: None) -> RefreshResult:
         """Read what changed since the last time: at first all sources, usually none."""
-        started = time.monotonic()
+        started, parsed, removed = time.monotonic(), 0, 0
         stale, gone = self._changes()
-        result = RefreshResult(listed=gone is not None)
         if stale or gone:
             try:
-                result.parsed, result.removed = self._read(sorted(stale), progress), self._drop(gone or [])
+                parsed, removed = self._read(sorted(stale), progress), self._drop(gone or [])
             except BaseException:
                 # What was not read yet must be found again next time.
                 self._listing = None
                 raise
-        result.took_ms = round((time.monotonic() - started) * 1000, 2)
-        return result
+        return RefreshResult(parsed, removed, gone is not None, round((time.monotonic() - started) * 1000, 2))
 
     def _changes(self) -> tuple[set[str], list[str] | None]:
         """Files to read, and files that are gone; None for these if the folders did not have to be listed."""
@@ -150,15 +149,14 @@ class Outline:
         """At the start: load the cached facts of files that have not changed since."""
         for path, (stamp, digest) in self._cache.files().items():
             if listing.files.get(path) == stamp:
-                facts = self._cache.facts(digest, _suffix(path))
-                if facts is not None:
+                if (facts := self._cache.facts(digest, path)) is not None:
                     self._put(path, stamp, digest, facts)
             else:
                 # So that it is removed from the cache too, if it is gone.
                 self._rows[path] = UNSURE, digest
         self._cache.tidy()
 
-    def _read(self, paths: list[str], progress: Progress | None) -> int:
+    def _read(self, paths: list[str], progress: Progress) -> int:
         """Read files and cache their facts; how many had to be parsed."""
         parsed, stats = 0, {path: self._stamp_now(path) for path in paths}
         rows = _reporting(self._read_rows(stats), len(paths), progress)
@@ -182,16 +180,18 @@ class Outline:
         unknown: dict[str, int] = {}
         for path, stamp in stats.items():
             digest = self._digest(path)
-            facts = self._cache.facts(digest, _suffix(path)) if digest else None
+            facts = self._cache.facts(digest, path) if digest else None
             if facts is None:
                 unknown[path] = max(stamp.size, 0)
                 continue
             if digest != self._rows.get(path, (None, ""))[1] or path not in self._family_of:
                 self._put(path, stamp, digest, facts)
             self._rows[path] = stamp, digest
-            yield CacheRow(path, stamp, digest, _suffix(path), None)
-        for source in parse_files(self.root, unknown, self.max_bytes):
-            yield self._put_source(source, stats[source.path])
+            yield CacheRow(path, stamp, digest, None)
+        for path, digest, body, problem in parse_files(self.root, unknown, self.max_bytes):
+            facts = decode(body) if body else no_facts(languages.of_path(path)[-1].name, problem)
+            self._put(path, stats[path], digest, facts)
+            yield CacheRow(path, stats[path], digest, body if digest else None)
 
     def _digest(self, path: str) -> str:
         """The digest of a file's bytes; empty if it is unreadable or too large."""
@@ -200,12 +200,6 @@ class Outline:
         except OSError:
             return ""
         return digest_of(data) if len(data) <= self.max_bytes else ""
-
-    def _put_source(self, source: ParsedSource, stamp: FileStat) -> CacheRow:
-        path, digest, body, problem = source
-        facts = decode(body) if body else no_facts(languages.of_path(path)[-1].name, problem)
-        self._put(path, stamp, digest, facts)
-        return CacheRow(path, stamp, digest, _suffix(path), body if digest else None)
 
     def _put(self, path: str, stamp: FileStat, digest: str, facts: Facts) -> None:
         family = languages.known()[facts.language].family
@@ -241,18 +235,13 @@ class Outline:
 
     def family(self, language: Language) -> LanguageFamily:
         family = self.families.get(language.family)
-        if family is None or not any(self.in_language(path, language) for path in family.project.files):
+        if family is None or not any(map(language.takes, family.project.files)):
             hint = f"there are: {self._languages() or 'none'}"
             raise NotFound(f"there are no {language.name} sources in this workspace", hint)
-        family.resolver.forget_stale()
         return family
 
     def _languages(self) -> str:
         return ", ".join(f"{name} ({count})" for name, count in self.counts().most_common())
-
-    def in_language(self, path: str, language: Language) -> bool:
-        """Whether a file may be of a language, by its suffix."""
-        return language in languages.of_path(path)
 
     def language_of(self, name: str, file: str = "") -> Language:
         """The language with a name; without a name that of a file, or the only one of the workspace."""
@@ -268,13 +257,8 @@ class Outline:
         raise UsageError("which language is meant?", f"there are: {self._languages() or 'no sources'}")
 
 
-def _reporting(rows: Iterator[CacheRow], total: int, progress: Progress | None) -> Iterator[CacheRow]:
+def _reporting(rows: Iterator[CacheRow], total: int, progress: Progress) -> Iterator[CacheRow]:
     """The same rows, reporting progress after each."""
     for done, row in enumerate(rows, 1):
         yield row
-        if progress:
-            progress(done, total)
-
-
-def _suffix(path: str) -> str:
-    return PurePosixPath(path).suffix.lower()
+        progress(done, total)

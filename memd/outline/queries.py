@@ -3,9 +3,9 @@
 import difflib
 import heapq
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from memd.errors import NotFound, Refused, UsageError, did_you_mean
 from memd.outline import grammar, languages
@@ -13,8 +13,7 @@ from memd.outline.facts import MODULE
 from memd.outline.languages import Language, Parts
 from memd.outline.outline import LanguageFamily, Outline, RankedSymbol
 from memd.outline.project import Project, SymbolId
-from memd.outline.relations import DEPTH, MAX_LINES, RELATIONS, Node, relation_trees, render
-from memd.outline.resolve import Resolver
+from memd.outline.relations import DEPTH, MAX_LINES, RELATIONS, Node, node_of, relation_trees, render
 from memd.prose import estimate_tokens
 
 KINDS = (*RELATIONS, "mentioned_in")
@@ -39,12 +38,11 @@ class TreeOptions:
     whole: bool = True
     """Whether every symbol is wanted, or only as many as a text can show."""
 
-    def kinds(self) -> tuple[str, ...]:
+    def __post_init__(self) -> None:
         for relation in self.relations:
             if relation not in KINDS:
                 similar = did_you_mean(relation, KINDS)
                 raise UsageError(f"there is no relation {relation!r}{similar}", f"there are: {', '.join(KINDS)}")
-        return self.relations or KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +78,15 @@ class SymbolTrees:
 
 def symbol(outline: Outline, options: TreeOptions, name: str, file: str = "") -> SymbolTrees:
     """The tree of one symbol."""
-    options.kinds()
     language, family = _family(outline, options.language, file)
     if file:
         _must_have(outline, language, file)
-    ids = find_symbol(family.project, name, lambda path: outline.in_language(path, language), file)
+    ids = find_symbol(family.project, name, language, file)
     return _trees(outline, language, family, ids, options)
 
 
 def file(outline: Outline, options: TreeOptions, path: str) -> SymbolTrees:
     """The trees of every symbol of a file."""
-    options.kinds()
     language, family = _family(outline, options.language, path)
     _must_have(outline, language, path)
     return replace(_trees(outline, language, family, list(family.project.ids([path])), options), file=path)
@@ -98,16 +94,15 @@ def file(outline: Outline, options: TreeOptions, path: str) -> SymbolTrees:
 
 def project(outline: Outline, options: TreeOptions) -> SymbolTrees:
     """The trees of every symbol of a language."""
-    options.kinds()
     language, family = _family(outline, options.language)
-    paths = sorted(path for path in family.project.files if outline.in_language(path, language))
+    paths = sorted(filter(language.takes, family.project.files))
     return _trees(outline, language, family, list(family.project.ids(paths)), options)
 
 
 def _family(outline: Outline, name: str, file: str = "") -> tuple[Language, LanguageFamily]:
     language = outline.language_of(name, file)
     grammar.require(language)
-    if file and languages.of_path(file) and not outline.in_language(file, language):
+    if file and languages.of_path(file) and not language.takes(file):
         raise UsageError(f"{file} is {languages.of_path(file)[-1].name}, not {language.name}")
     return language, outline.family(language)
 
@@ -131,7 +126,8 @@ def _trees(
 ) -> SymbolTrees:
     # Each symbol takes at least one line.
     shown = ids if options.whole else ids[:MAX_LINES]
-    nodes = relation_trees(family.resolver, shown, options.depth, options.kinds(), options.omit_native, ids)
+    kinds = options.relations or KINDS
+    nodes = relation_trees(family.resolver, shown, options.depth, kinds, options.omit_native, ids)
     known = family.project
     trees = [
         SymbolTree(
@@ -156,48 +152,40 @@ MAX_SIGNATURE = 160
 """Characters of a signature on the map."""
 
 
-class MapEntry(NamedTuple):
-    """A symbol on the map, with the resolver of its family."""
-
-    resolver: Resolver
-    symbol: RankedSymbol
-
-    def line(self) -> str:
-        """Where the symbol is, and its signature."""
-        project, of = self.resolver.project, self.symbol.id
-        symbol = project.symbol(of)
-        owner = f"{project.segments(of)[-2]}: " if symbol.kind == "method" else ""
-        long = len(symbol.signature) > MAX_SIGNATURE
-        shown = f"{symbol.signature[: MAX_SIGNATURE - 1]}…" if long else symbol.signature
-        return f"  {symbol.line}: {owner}{shown}"
-
-    def row(self) -> Node:
-        project, of = self.resolver.project, self.symbol.id
-        symbol = project.symbol(of)
-        return {"name": project.qualified(of), "kind": symbol.kind, "path": of.path, "line": symbol.line,
-                "signature": symbol.signature, "referrers": self.symbol.referrers}  # fmt: skip
-
-
 def project_map(outline: Outline, name: str, budget: int) -> dict[str, Any]:
     """The most important symbols within a budget of tokens, of one language or of all."""
-    wanted = [languages.named(name)] if name else [languages.known()[one] for one in sorted(outline.counts())]
+    counts = dict(sorted(outline.counts().items()))
     if name:
-        _family(outline, name)
-    _require_any(wanted)
-    families = [(outline.family(language), language) for language in wanted]
-    ranked = [(family.resolver, family.ranked(language, outline.in_language)) for family, language in families]
-    # A header can belong to two languages; without a language, each family counts once.
-    unique = {id(resolver): (resolver, symbols) for resolver, symbols in ranked}
-    entries, spent = within_budget(list(unique.values()), budget)
-    total = sum(len(symbols) for _, symbols in unique.values())
+        language, family = _family(outline, name)
+        ranked = [[one for one in family.ranked() if language.takes(one.id.path)]]
+    else:
+        _require_any([languages.known()[one] for one in counts])
+        ranked = [family.ranked() for family in outline.families.values()]
+    entries, spent = within_budget(ranked, budget)
     return {
         "text": render_map(entries),
-        "symbols": [entry.row() for entry in entries],
+        "symbols": [_map_row(entry) for entry in entries],
         "tokens": spent,
-        "left_out": total - len(entries),
-        "languages": dict(sorted(outline.counts().items())),
+        "left_out": sum(map(len, ranked)) - len(entries),
+        "languages": counts,
         "skipped": skipped_files(outline.skipped),
     }
+
+
+def _map_line(entry: RankedSymbol) -> str:
+    """Where the symbol is, and its signature."""
+    project = entry.resolver.project
+    symbol = project.symbol(entry.id)
+    owner = f"{project.segments(entry.id)[-2]}: " if symbol.kind == "method" else ""
+    long = len(symbol.signature) > MAX_SIGNATURE
+    shown = f"{symbol.signature[: MAX_SIGNATURE - 1]}…" if long else symbol.signature
+    return f"  {symbol.line}: {owner}{shown}"
+
+
+def _map_row(entry: RankedSymbol) -> Node:
+    node = node_of(entry.resolver, entry.id)
+    del node["end_line"]
+    return {**node, "referrers": entry.referrers}
 
 
 def _require_any(wanted: list[Language]) -> None:
@@ -212,15 +200,14 @@ def _require_any(wanted: list[Language]) -> None:
         raise refused[0]
 
 
-def within_budget(ranked: list[tuple[Resolver, list[RankedSymbol]]], budget: int) -> tuple[list[MapEntry], int]:
+def within_budget(ranked: list[list[RankedSymbol]], budget: int) -> tuple[list[RankedSymbol], int]:
     """The most important symbols that fit, with the paths of their files, and the tokens that they take."""
-    entries: list[MapEntry] = []
+    entries: list[RankedSymbol] = []
     files: set[str] = set()
     spent = 0
-    streams = [[(-one.weight, one.id, nth, one) for one in symbols] for nth, (_, symbols) in enumerate(ranked)]
-    for _, _, nth, symbol in heapq.merge(*streams):
-        entry, path = MapEntry(ranked[nth][0], symbol), symbol.id.path
-        cost = estimate_tokens(entry.line() + "\n") + (0 if path in files else estimate_tokens(path + "\n"))
+    for entry in heapq.merge(*ranked, key=lambda one: (-one.weight, one.id)):
+        path = entry.id.path
+        cost = estimate_tokens(_map_line(entry) + "\n") + (0 if path in files else estimate_tokens(path + "\n"))
         if spent + cost > budget:
             break
         files.add(path)
@@ -229,15 +216,12 @@ def within_budget(ranked: list[tuple[Resolver, list[RankedSymbol]]], budget: int
     return entries, spent
 
 
-def render_map(entries: list[MapEntry]) -> str:
+def render_map(entries: list[RankedSymbol]) -> str:
     """The map as text: the most important file first, its symbols in the order of their lines."""
-    files: dict[str, list[MapEntry]] = {}
-    for entry in entries:
-        files.setdefault(entry.symbol.id.path, []).append(entry)
-    lines = []
-    for path, symbols in files.items():
-        lines += [path, *(entry.line() for entry in sorted(symbols, key=lambda entry: entry.symbol.id.number))]
-    return "\n".join(lines)
+    files = {entry.id.path: [entry.id.path] for entry in entries}
+    for entry in sorted(entries, key=lambda entry: entry.id):
+        files[entry.id.path].append(_map_line(entry))
+    return "\n".join(line for lines in files.values() for line in lines)
 
 
 # --- names of symbols ---------------------------------------------------------------------------------------
@@ -250,14 +234,15 @@ def name_parts(text: str) -> Parts:
     return tuple(part for part in SEPARATORS.split(plain) if part)
 
 
-def find_symbol(project: Project, text: str, within: Callable[[str], bool], file: str = "") -> list[SymbolId]:
+def find_symbol(project: Project, text: str, language: Language, file: str = "") -> list[SymbolId]:
     """The definitions of the symbol whose qualified name is `text` or, if only one does, ends in it."""
     parts = name_parts(text)
     if not parts:
         raise UsageError(f"{text!r} is no name of a symbol", "a name such as Class.method")
-    ids = [one for one in _ending_in(project, parts) if within(one.path) and file in ("", one.path)]
+    ids = [one for one in _ending_in(project, parts) if language.takes(one.path) and file in ("", one.path)]
     if not ids:
-        raise NotFound(f"no symbol is called {text}" + (f" in {file}" if file else ""), suggest(project, text, within))
+        where = f" in {file}" if file else ""
+        raise NotFound(f"no symbol is called {text}{where}", suggest(project, parts[-1].casefold(), language))
     exact = [one for one in ids if project.segments(one) == parts]
     names: dict[str, list[SymbolId]] = {}
     for one in sorted(exact or ids):
@@ -285,13 +270,12 @@ def _choices(project: Project, names: dict[str, list[SymbolId]]) -> str:
     return "say which:\n" + "\n".join(shown) + (f"\n… {more} more" if more else "")
 
 
-def suggest(project: Project, text: str, within: Callable[[str], bool]) -> str:
-    """A hint with similar names."""
-    last = (name_parts(text) or ("",))[-1].casefold()
-    names = [name for name, ids in project.named.items() if any(within(one.path) for one in ids)]
-    similar = [name for name in names if _roughly_similar(last, name.casefold())][:MAX_COMPARED]
+def suggest(project: Project, wanted: str, language: Language) -> str:
+    """A hint with names that are similar to one in lower case."""
+    names = [name for name, ids in project.named.items() if any(language.takes(one.path) for one in ids)]
+    similar = [name for name in names if _roughly_similar(wanted, name.casefold())][:MAX_COMPARED]
     by_case = {name.casefold(): name for name in similar}
-    near = difflib.get_close_matches(last, list(by_case), n=SUGGESTIONS, cutoff=0.6)
+    near = difflib.get_close_matches(wanted, list(by_case), n=SUGGESTIONS, cutoff=0.6)
     hint = f"did you mean {', '.join(by_case[name] for name in near)}?"
     return hint if near else "memd outline map shows what there is"
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from memd.outline.facts import MODULE
 from memd.outline.project import SymbolId, Use
-from memd.outline.resolve import Resolution, Resolver
+from memd.outline.resolve import Relation, Resolver
 
-FORWARD = ("contains", "calls", "imports", "inherits", "implements", "uses_type", "decorates")
 BACKWARD = ("called_by", "imported_by", "inherited_by")
 RELATIONS = (
     "contains", "calls", "called_by", "imports", "imported_by", "inherits", "inherited_by", "implements", "uses_type",
@@ -27,24 +26,6 @@ MANY = 200
 """With more symbols than this, it pays to resolve all references at once."""
 CYCLE, ABOVE, ELSEWHERE = "cycle", "above", "elsewhere"
 """Why a symbol is not expanded: it leads back to itself, it was expanded before, or it has its own tree."""
-
-
-class Relation(NamedTuple):
-    """One relation of a symbol; several `targets` are candidates, of which one is meant."""
-
-    kind: str
-    targets: tuple[SymbolId, ...]
-    name: str
-    """The name where it is used; all that is known of a target outside of the project."""
-    how: str
-    origin: str
-    """`native` or `external` for a target outside of the project; also empty if nothing was found."""
-    path: str
-    line: int
-    """Where the relation is in the source."""
-    times: int = 1
-    unsure: bool = False
-    """The other side could also mean another symbol."""
 
 
 def relations_of(resolver: Resolver, of: SymbolId, kinds: Iterable[str]) -> list[Relation]:
@@ -63,23 +44,18 @@ def _contained(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation
     outside = sorted(project.owned.get(project.symbol(of).name, ())) if of.number else []
     for child in [*project.all_children(of), *(one for one in outside if of in resolver.owners(one))]:
         symbol = project.symbol(child)
-        yield Relation(kind, (child,), symbol.name, "scope", "", child.path, symbol.line)
+        yield Relation((child,), "scope", symbol.name, "", kind, child.path, symbol.line)
 
 
 def _used(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
     for number, reference in resolver.project.references(of):
         if reference.kind == kind:
-            yield _forward(kind, resolver.reference(Use(of.path, number)), of.path)
+            yield resolver.reference(Use(of.path, number))
 
 
 def _imported(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
     for number, _ in resolver.project.imports(of):
-        yield _forward(kind, resolver.imported(Use(of.path, number)), of.path)
-
-
-def _forward(kind: str, resolution: Resolution, path: str) -> Relation:
-    targets, how, name, origin, line = resolution
-    return Relation(kind, targets, name, how, origin, path, line)
+        yield resolver.imported(Use(of.path, number))
 
 
 def _users(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
@@ -97,9 +73,8 @@ def _importers(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation
             yield _backward(kind, resolver.imported(use), SymbolId(use.path, MODULE))
 
 
-def _backward(kind: str, resolution: Resolution, source: SymbolId) -> Relation:
-    unsure = len(resolution.targets) > 1
-    return Relation(kind, (source,), resolution.name, resolution.how, "", source.path, resolution.line, unsure=unsure)
+def _backward(kind: str, relation: Relation, source: SymbolId) -> Relation:
+    return relation._replace(kind=kind, targets=(source,), unsure=len(relation.targets) > 1)
 
 
 READERS: dict[str, Callable[[Resolver, SymbolId, str], Iterator[Relation]]] = {
@@ -113,41 +88,31 @@ READERS: dict[str, Callable[[Resolver, SymbolId, str], Iterator[Relation]]] = {
 # --- the tree -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pending:
-    """A symbol to expand, with the path that led to it."""
+class _Pending(NamedTuple):
+    """A symbol to expand: the last of the trail that led to it."""
 
     node: Node
-    id: SymbolId
+    trail: tuple[SymbolId, ...]
     kinds: tuple[str, ...]
-    parent: _Pending | None
-    level: int = 0
-
-    def came_through(self, of: SymbolId) -> bool:
-        at: _Pending | None = self
-        while at is not None and at.id != of:
-            at = at.parent
-        return at is not None
 
 
+@dataclass(slots=True)
 class _Tree:
     """Relation trees while they grow, breadth first: each symbol is expanded once, where it is reached first."""
 
-    def __init__(self, resolver: Resolver, depth: int, own_trees: set[SymbolId]) -> None:
-        self.resolver = resolver
-        self.depth = depth
-        self.own_trees = own_trees
-        self.done: set[SymbolId] = set()
-        self.waiting: deque[_Pending] = deque()
+    resolver: Resolver
+    depth: int
+    own_trees: set[SymbolId]
+    done: set[SymbolId] = field(default_factory=set)
+    waiting: deque[_Pending] = field(default_factory=deque)
 
     def expand(self, omit_native: bool) -> None:
         while self.waiting:
             pending = self.waiting.popleft()
-            self.done.add(pending.id)
-            relations = relations_of(self.resolver, pending.id, pending.kinds)
-            pending.node["relations"] = [
-                self._row(pending, one) for one in relations if not (omit_native and one.origin == "native")
-            ]
+            self.done.add(pending.trail[-1])
+            relations = relations_of(self.resolver, pending.trail[-1], pending.kinds)
+            shown = (one for one in relations if not (omit_native and one.origin == "native"))
+            pending.node["relations"] = [self._row(pending, one) for one in shown]
 
     def _row(self, at: _Pending, one: Relation) -> Node:
         row: Node = {"relation": one.kind, "name": one.name, "path": one.path, "line": one.line}
@@ -163,18 +128,16 @@ class _Tree:
     def _child(self, at: _Pending, kind: str, target: SymbolId) -> Node:
         node = node_of(self.resolver, target)
         own_tree = target in self.own_trees
-        cut = CYCLE if at.came_through(target) else ELSEWHERE if own_tree else ABOVE if target in self.done else ""
+        cut = CYCLE if target in at.trail else ELSEWHERE if own_tree else ABOVE if target in self.done else ""
         if cut:
             # The details are where it is expanded.
             del node["end_line"], node["signature"]
             node["cut"] = cut
-        elif at.level + 1 < self.depth:
+        elif len(at.trail) < self.depth:
             self.done.add(target)
             # Keep the direction: callers of callers, never callees of callers.
-            onward = BACKWARD if kind in BACKWARD else FORWARD
-            self.waiting.append(
-                _Pending(node, target, tuple(kind for kind in at.kinds if kind in onward), at, at.level + 1)
-            )
+            onward = tuple(one for one in at.kinds if (one in BACKWARD) == (kind in BACKWARD))
+            self.waiting.append(_Pending(node, (*at.trail, target), onward))
         return node
 
 
@@ -188,7 +151,7 @@ def relation_trees(
         resolver.index()
     tree = _Tree(resolver, depth, {*elsewhere, *roots})
     nodes = [node_of(resolver, root) for root in roots]
-    tree.waiting.extend(_Pending(node, root, ordered, None) for node, root in zip(nodes, roots, strict=True))
+    tree.waiting.extend(_Pending(node, (root,), ordered) for node, root in zip(nodes, roots, strict=True))
     tree.expand(omit_native)
     return nodes
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-from memd.outline.facts import HOLDERS, MODULE, ImportFact, Reference
+from memd.outline.facts import CLASSES, HOLDERS, MODULE, ImportFact, Reference
 from memd.outline.languages import Language, Parts
 from memd.outline.project import Project, SymbolId, Use, original_name, stem
 
@@ -12,57 +12,55 @@ MAX_HOPS = 8
 """How many re-exports or base classes are followed."""
 
 NATIVE, EXTERNAL = "native", "external"
-OWNERS = HOLDERS - {"module"}
 Ids = tuple[SymbolId, ...]
 
 
-class Resolution(NamedTuple):
-    """The symbols that a name may mean: none, one, or several candidates."""
+class Relation(NamedTuple):
+    """What a name means where it is used: no symbol, one, or several candidates, of which one is meant."""
 
     targets: Ids
     how: str
     """`scope`, `type`, `import` or `name`; empty if nothing was found."""
     name: str
-    """The name as it is used, qualified as far as known."""
+    """The name as it is used, qualified as far as known; all that is known of a target outside of the project."""
     origin: str = ""
     """For a name outside of the project: `native` (comes with the language) or `external` (another package)."""
+    kind: str = ""
+    path: str = ""
     line: int = 0
+    """Where it is in the source."""
+    times: int = 1
+    unsure: bool = False
+    """Seen from the other side: the name could also mean another symbol."""
 
 
-UNRESOLVED = Resolution((), "", "")
+UNRESOLVED = Relation((), "", "")
 
 
 class Resolver:
-    """Resolves references and imports of a project; results are kept until a file changes."""
+    """Resolves references and imports of a project, as its files are now; keeps the results."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._resolved: dict[tuple[str, int, bool], Resolution] = {}
+        self.changes = project.changes
+        self._resolved: dict[tuple[str, int, bool], Relation] = {}
         self._lookups: dict[tuple[str, Parts], tuple[Ids, str]] = {}
-        self._changes = project.changes
         self._users: dict[SymbolId, list[Use]] | None = None
         self._importers: dict[SymbolId, list[Use]] | None = None
         self._names: dict[SymbolId, str] = {}
 
-    def forget_stale(self) -> None:
-        """Forget results from before the last change."""
-        if self._changes != self.project.changes:
-            self._resolved.clear()
-            self._lookups.clear()
-            self._names.clear()
-            self._users = self._importers = None
-            self._changes = self.project.changes
-
-    def reference(self, use: Use) -> Resolution:
+    def reference(self, use: Use) -> Relation:
         """Resolve a reference."""
         key = (use.path, use.number, True)
         if key not in self._resolved:
             # A class among its own bases is resolved while it is being resolved.
             self._resolved[key] = UNRESOLVED
-            self._resolved[key] = self._resolve_reference(use.path, self.project.files[use.path].references[use.number])
+            one = self.project.files[use.path].references[use.number]
+            found = self._resolve_reference(use.path, one)
+            self._resolved[key] = found._replace(kind=one.kind, path=use.path, line=one.line)
         return self._resolved[key]
 
-    def imported(self, use: Use) -> Resolution:
+    def imported(self, use: Use) -> Relation:
         """Resolve an import."""
         key = (use.path, use.number, False)
         if key not in self._resolved:
@@ -138,7 +136,7 @@ class Resolver:
 
     # --- references -----------------------------------------------------------------------------------------
 
-    def _resolve_reference(self, path: str, reference: Reference) -> Resolution:
+    def _resolve_reference(self, path: str, reference: Reference) -> Relation:
         ids: Ids = ()
         language, how = self.project.language(path), "type" if reference.typed else "scope"
         name, target = ".".join(reference.chain), SymbolId(path, reference.target)
@@ -155,10 +153,10 @@ class Resolver:
         elif reference.chain[-1] not in language.methods:
             ids, how = self._candidates(reference.chain[-1], methods=True), "name"
         else:
-            return Resolution((), "", name, NATIVE, line=reference.line)
-        return Resolution(_distinct(ids), how if ids else "", name, line=reference.line)
+            return Relation((), "", name, NATIVE)
+        return Relation(_distinct(ids), how if ids else "", name)
 
-    def _through_import(self, path: str, reference: Reference) -> Resolution:
+    def _through_import(self, path: str, reference: Reference) -> Relation:
         imported = self.project.files[path].imports[reference.target]
         target = self._target(path, imported)
         if not imported.name and not imported.alias and self.project.language(path).whole_module == "first":
@@ -167,9 +165,9 @@ class Resolver:
         ids, origin = self._lookup(path, target + reference.chain)
         name = ".".join((*(part for part in target if part), *reference.chain))
         how = ("type" if reference.typed else "import") if ids else ""
-        return Resolution(_distinct(ids), how, name, origin, reference.line)
+        return Relation(_distinct(ids), how, name, origin)
 
-    def _free(self, path: str, reference: Reference, language: Language) -> Resolution:
+    def _free(self, path: str, reference: Reference, language: Language) -> Relation:
         """Resolve a name that the file itself does not define or import."""
         head, rest, name = reference.chain[0], reference.chain[1:], ".".join(reference.chain)
         how = "type" if reference.typed else "scope"
@@ -181,18 +179,17 @@ class Resolver:
         if not ids:
             ids, how = self._follow(self._from_stars(path, head), rest), "type" if reference.typed else "import"
         if not ids and head in language.builtins:
-            return Resolution((), "", name, NATIVE, line=reference.line)
+            return Relation((), "", name, NATIVE)
         if not ids:
             ids, how = self._by_path(reference.chain), "name"
-        return Resolution(_distinct(ids), how if ids else "", name, line=reference.line)
+        return Relation(_distinct(ids), how if ids else "", name)
 
     def _by_path(self, chain: Parts) -> Ids:
         """The symbols of the project whose qualified name ends in a chain."""
         if len(chain) == 1:
             return self._candidates(chain[0], methods=False)
-        return _distinct(
-            id_ for id_ in self.project.named[chain[-1]] if self.project.segments(id_)[-len(chain) :] == chain
-        )
+        named = self.project.named[chain[-1]]
+        return _distinct(one for one in named if self.project.segments(one)[-len(chain) :] == chain)
 
     def _candidates(self, name: str, methods: bool) -> Ids:
         """Every symbol with a name that can be meant."""
@@ -221,11 +218,11 @@ class Resolver:
 
     # --- imports --------------------------------------------------------------------------------------------
 
-    def _resolve_import(self, path: str, fact: ImportFact) -> Resolution:
+    def _resolve_import(self, path: str, fact: ImportFact) -> Relation:
         ids, origin = self._lookup(path, self._target(path, fact))
         separator = self.project.language(path).separator if fact.module.strip(".") and fact.name else ""
         name = f"{fact.module}{separator}{fact.name}"
-        return Resolution(_distinct(ids), "import" if ids else "", name, origin, fact.line)
+        return Relation(_distinct(ids), "import" if ids else "", name, origin, "imports", path, fact.line)
 
     def _target(self, path: str, fact: ImportFact) -> Parts:
         """The qualified name that an import of a file means."""
@@ -307,7 +304,7 @@ class Resolver:
         if not owner:
             return ()
         module = self.project.module_of[one.path]
-        known = [of for of in self.project.named[owner[-1]] if self.project.symbol(of).kind in OWNERS]
+        known = [of for of in self.project.named[owner[-1]] if self.project.symbol(of).kind in CLASSES]
         near = [of for of in known if self.project.module_of[of.path] == module]
         return _distinct(near or known)
 

@@ -18,7 +18,7 @@ import threading
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
@@ -81,17 +81,13 @@ def _walk(root: Path, folder: str, rules: Rules, listing: SourceListing) -> None
     rules = (*rules, *_rules(root, folder, ".gitignore" in names, listing))
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
-        _enter(root, entry, path, rules, listing)
-
-
-def _enter(root: Path, entry: os.DirEntry[str], path: str, rules: Rules, listing: SourceListing) -> None:
-    if entry.name.startswith(".") or not _is_text(entry.name):
-        return
-    if entry.is_dir(follow_symlinks=False):
-        if not _is_build(entry) and not _ignored(path + "/", rules):
-            _walk(root, path, rules, listing)
-    elif languages.of_path(path) and entry.is_file(follow_symlinks=False) and not _ignored(path, rules):
-        _take(entry, path, listing)
+        if entry.name.startswith(".") or not _is_text(entry.name):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if not _is_build(entry) and not _ignored(path + "/", rules):
+                _walk(root, path, rules, listing)
+        elif languages.of_path(path) and entry.is_file(follow_symlinks=False) and not _ignored(path, rules):
+            _take(entry, path, listing)
 
 
 def _take(entry: os.DirEntry[str], path: str, listing: SourceListing) -> None:
@@ -114,14 +110,13 @@ def _is_build(entry: os.DirEntry[str]) -> bool:
 
 def _rules(root: Path, folder: str, there: bool, listing: SourceListing) -> Iterator[tuple[str, GitIgnoreSpec]]:
     """The rules in a folder's `.gitignore`; at the root also those in `.git/info/exclude`."""
-    names = [".gitignore"] if there else []
-    names += [".git/info/exclude"] if not folder else []
-    for name in names:
+    names, prefix = [".gitignore"] if there else [], f"{folder}/" if folder else ""
+    for name in names if folder else (*names, ".git/info/exclude"):
         place = root / folder / name
         try:
             lines = place.read_text(encoding="utf-8", errors="replace").splitlines()
-            listing.rules[f"{folder}/{name}" if folder else name] = FileStat.of(place.stat())
-            yield (f"{folder}/" if folder else ""), GitIgnoreSpec.from_lines(lines)
+            listing.rules[prefix + name] = FileStat.of(place.stat())
+            yield prefix, GitIgnoreSpec.from_lines(lines)
         except (OSError, ValueError):
             continue
 
@@ -145,38 +140,24 @@ def changed(root: Path, before: SourceListing) -> set[str] | None:
 
     No folder is listed for it: a new or removed file changes the mtime of its folder.
     """
-    base = os.fspath(root)
-    for folder, when in before.folders.items():
-        if _mtime(f"{base}/{folder}") != when:
-            return None
-    for path, known in before.rules.items():
-        if _stamp_at(f"{base}/{path}") != known:
-            return None
-    stale = set()
-    for path, known in before.files.items():
-        try:
+    base, stale = os.fspath(root), set()
+    try:
+        for folder, when in before.folders.items():
+            if os.stat(f"{base}/{folder}").st_mtime_ns != when:  # noqa: PTH116 (called a thousand times in a row)
+                return None
+        for path, known in before.rules.items():
+            if FileStat.of(os.lstat(f"{base}/{path}")) != known:
+                return None
+        for path, known in before.files.items():
             now = os.lstat(f"{base}/{path}")
-        except OSError:
-            return None
-        # Field by field: this runs for every file before every answer.
-        same = now.st_mtime_ns == known.mtime_ns and now.st_size == known.size and now.st_ino == known.inode
-        if not same or now.st_ctime_ns != known.ctime_ns:
-            stale.add(path)
-    return stale
-
-
-def _mtime(place: str) -> int:
-    try:
-        return os.stat(place).st_mtime_ns  # noqa: PTH116 (called a thousand times in a row)
+            # Field by field: this runs for every file before every answer.
+            same = now.st_mtime_ns == known.mtime_ns and now.st_size == known.size and now.st_ino == known.inode
+            if not same or now.st_ctime_ns != known.ctime_ns:
+                stale.add(path)
     except OSError:
-        return -1
-
-
-def _stamp_at(place: str) -> FileStat | None:
-    try:
-        return FileStat.of(os.lstat(place))
-    except OSError:
+        # Something that was there is gone.
         return None
+    return stale
 
 
 # --- parsing ------------------------------------------------------------------------------------------------
@@ -220,7 +201,7 @@ def parse_files(root: Path, sizes: dict[str, int], max_bytes: int) -> Iterator[P
 def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
     try:
         data = bytes_at(root / path, max_bytes)
-        found = facts_of(PurePosixPath(path).suffix.lower(), data, max_bytes)
+        found = facts_of(languages.suffix_of(path), data, max_bytes)
     except OSError as error:
         return ParsedSource(path, "", "", f"it cannot be read: {error.strerror or error}")
     except RecursionError:
