@@ -308,16 +308,9 @@ def _alive(pid: int) -> bool:
         child.poll()  # A child that ended is "alive" until it has been asked about.
     try:
         os.kill(pid, 0)
+        # It may have ended, and wait for a parent that does not ask: an agent's session that started it.
+        return (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[:1] != [b"Z"]
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
-    return not _ended(pid)
-
-
-def _ended(pid: int) -> bool:
-    """Whether a process has ended, and waits for a parent that does not ask: an agent's session that started it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1] == [b"Z"]
     except OSError:
-        return False
+        return True
