@@ -11,10 +11,10 @@ import ast
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -165,11 +165,6 @@ def wire_name(name: str) -> str:
 
 def fields_of(declaration: type[Any]) -> dict[str, Parameter]:
     """The fields of a declaration by their names on the wire; what a docstring under one says is left to `docs_of`."""
-    return _fields_of(cast("Hashable", declaration))
-
-
-@cache
-def _fields_of(declaration: Any) -> dict[str, Parameter]:
     info = kinds.type_info(declaration)
     assert isinstance(info, kinds.DataclassType)
     hints = get_type_hints(declaration, include_extras=True)
