@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import time
-from itertools import takewhile
 
 from memd.config.paths import socket_path_str
 from memd.errors import MemdError, NoDaemon
@@ -395,4 +394,6 @@ def _absolute(path: Any) -> Any:
 
 def _release(version: str) -> list[int]:
     """`0.2.10` as numbers that compare; what follows the numbers does not count."""
+    from itertools import takewhile
+
     return [int(part) for part in takewhile(str.isdigit, version.split("."))]
