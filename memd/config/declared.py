@@ -11,10 +11,10 @@ import ast
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -165,11 +165,6 @@ def wire_name(name: str) -> str:
 
 def fields_of(declaration: type[Any]) -> dict[str, Parameter]:
     """The fields of a declaration by their names on the wire; what a docstring under one says is left to `docs_of`."""
-    return _fields_of(cast("Hashable", declaration))
-
-
-@cache
-def _fields_of(declaration: Any) -> dict[str, Parameter]:
     info = kinds.type_info(declaration)
     assert isinstance(info, kinds.DataclassType)
     hints = get_type_hints(declaration, include_extras=True)
@@ -177,15 +172,14 @@ def _fields_of(declaration: Any) -> dict[str, Parameter]:
 
 
 def _parameter(field: kinds.Field, hint: Any) -> Parameter:
-    known: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    inner = list(_unwrapped(field.type, known, extra))
+    said: dict[str, Any] = {}
+    inner = list(_unwrapped(field.type, said))
     kind, *_ = plain = [one for one in inner if not isinstance(one, kinds.NoneType)]
     default = None if field.default in (msgspec.NODEFAULT, None) else field.default
     return Parameter(
         name=wire_name(field.name),
         type=NAMES[type(kind)],
-        about=known.get("description", ""),
+        about=said.pop("description", ""),
         required=field.required,
         default=list(default) if isinstance(default, tuple) else default,
         choices=tuple(_choices(hint)),
@@ -194,19 +188,18 @@ def _parameter(field: kinds.Field, hint: Any) -> Parameter:
         max_length=getattr(kind, "max_length", None),
         nullable=len(plain) < len(inner),
         declared=hint,
-        **extra,
+        **said,
     )
 
 
-def _unwrapped(kind: kinds.Type, known: dict[str, Any], extra: dict[str, Any]) -> Iterator[kinds.Type]:
-    """The types that a field may have; what is said about them is added to `known` and `extra`, the outermost wins."""
+def _unwrapped(kind: kinds.Type, said: dict[str, Any]) -> Iterator[kinds.Type]:
+    """The types that a field may have; what is said about them is added to `said`, the outermost wins."""
     if isinstance(kind, kinds.Metadata):
-        known |= {**(kind.extra_json_schema or {}), **known}
-        extra |= {**(kind.extra or {}), **extra}
-        yield from _unwrapped(kind.type, known, extra)
+        said |= {**(kind.extra_json_schema or {}), **(kind.extra or {}), **said}
+        yield from _unwrapped(kind.type, said)
     elif isinstance(kind, kinds.UnionType):
         for one in kind.types:
-            yield from _unwrapped(one, known, extra)
+            yield from _unwrapped(one, said)
     else:
         yield kind
 

@@ -45,11 +45,8 @@ def _valid(name: str, value: Any) -> bool:
 
 
 def _from_environment() -> dict[str, Any]:
-    names = {f"{ENV_PREFIX}{name}".upper(): name for name in DEFAULTS}
-    return {
-        names[key]: value_from_text(raw, type(DEFAULTS[names[key]]).__name__)
-        for key, raw in os.environ.items() if key in names
-    }  # fmt: skip
+    given = {name: os.environ.get(f"{ENV_PREFIX}{name}".upper()) for name in DEFAULTS}
+    return {name: value_from_text(raw, type(DEFAULTS[name]).__name__) for name, raw in given.items() if raw is not None}
 
 
 def value_from_text(raw: str, kind: str) -> Any:

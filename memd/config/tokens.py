@@ -89,11 +89,6 @@ class TokenFile:
 
     def find(self, secret: str) -> AccessToken | None:
         """The token that this is; None where it is none, was revoked or has expired."""
-        self._look()
-        found = self._by_digest.get(digest_of(secret))
-        return None if found is None or found.expired else found
-
-    def _look(self) -> None:
         seen: tuple[int, ...] = ()
         with suppress(FileNotFoundError):
             now = file().stat()
@@ -101,6 +96,8 @@ class TokenFile:
         if seen != self._seen:
             self._by_digest = {token.digest: token for token in _read(file()).values()}
             self._seen = seen
+        found = self._by_digest.get(digest_of(secret))
+        return None if found is None or found.expired else found
 
 
 def digest_of(secret: str) -> str:

@@ -46,11 +46,10 @@ def hub_options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> None:
-    settings = load()
     flags = {name: getattr(options, name) for name in ("listen", "cert", "key", "behind_proxy")}
     flags |= {"hosts": " ".join(options.hosts) if options.hosts else None}
-    hub = replace(settings.hub, **{name: value for name, value in flags.items() if value is not None})
-    hub = replace(hub, cert=_expanded(hub.cert), key=_expanded(hub.key))
+    settings = load({f"hub.{name}": value for name, value in flags.items() if value is not None})
+    hub = replace(settings.hub, cert=_expanded(settings.hub.cert), key=_expanded(settings.hub.key))
     address, port = _address(hub.listen)
     hosts = hosts_of(hub, address)
     check_safe(hub, address, hosts)

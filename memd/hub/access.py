@@ -7,7 +7,7 @@ of this machine, and whatever cannot be undone. What is left is called for the t
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from memd.config.tokens import AccessToken
@@ -30,8 +30,7 @@ class Access:
 
     @classmethod
     def of(cls, token: AccessToken, ns: str = "") -> Access:
-        access = cls(token, token.ns)
-        return replace(access, ns=access.workspaces(ns)) if ns else access
+        return cls(token, cls(token, token.ns).workspaces(ns or ()))
 
     def workspaces(self, named: Any) -> tuple[str, ...]:
         """The workspaces that a call is about: those that it names, or all of the token's."""
@@ -41,12 +40,9 @@ class Access:
         for one in wanted:
             if one not in self.ns:
                 # The same whether it exists or not.
-                raise Refused(f"the token `{self.token.name}` is not for a workspace `{one}`", self._its_workspaces)
+                known = f"it is for: {', '.join(self.ns)}"
+                raise Refused(f"the token `{self.token.name}` is not for a workspace `{one}`", known)
         return tuple(wanted) or self.ns
-
-    @property
-    def _its_workspaces(self) -> str:
-        return f"it is for: {', '.join(self.ns)}"
 
     def params(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
         """The parameters with which the daemon is called; Refused where the token does not reach so far."""

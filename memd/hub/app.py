@@ -72,14 +72,11 @@ class Hub:
         lines = [line for line in (await request.body()).split(b"\n") if line.strip()]
         if not 0 < len(lines) <= MAX_LINES:
             raise Rejected(400, UsageError(f"a body has 1 to {MAX_LINES} requests, one a line, not {len(lines)}", ""))
-        access, pool = request.scope[ACCESS], self._pool_for(request.query_params)
+        access, pool = request.scope[ACCESS], self._masked if request.query_params.get("mask_secrets") else self._plain
         answers = [await self._answer(access, pool, line) for line in lines]
         away = any(isinstance(error, NoDaemon) for _, error in answers)
         status, headers = (503, RETRY) if away else (200, {})
         return Response(b"".join(line for line, _ in answers), status, headers, "application/json")
-
-    def _pool_for(self, query: QueryParams) -> ClientPool:
-        return self._masked if query.get("mask_secrets") else self._plain
 
     async def _answer(self, access: Access, pool: ClientPool, line: bytes) -> tuple[bytes, MemdError | None]:
         """The line that answers a request, and the error that it tells of."""
@@ -109,12 +106,7 @@ class Hub:
         return self._mcp.answer
 
     def _call_for(self, scope: dict[str, Any]) -> Call:
-        access: Access = scope[ACCESS]
-
-        async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
-            return await self._call(access, self._masked, method, params)
-
-        return call
+        return partial(self._call, scope[ACCESS], self._masked)
 
 
 def _client(mask_secrets: bool = False) -> AsyncClient:

@@ -110,7 +110,10 @@ class HubGuard(HttpGuard):
         if path != HEALTH:
             token = self._token(scope, headers)
             self._keep_pace(token, _connection(scope))
-            scope[ACCESS] = _narrowed(token, QueryParams(scope["query_string"]))
+            try:
+                scope[ACCESS] = Access.of(token, QueryParams(scope["query_string"]).get("ns", ""))
+            except MemdError as error:
+                raise Rejected(403, error) from None
 
     def _token(self, scope: Scope, headers: Headers) -> AccessToken:
         scheme, _, secret = headers.get("authorization", "").partition(" ")
@@ -141,13 +144,6 @@ def _connection(scope: Scope) -> GuestConnection | None:
     """The connection that a request came by."""
     found: GuestConnection | None = scope.get("state", {}).get(CONNECTION)
     return found
-
-
-def _narrowed(token: AccessToken, query: QueryParams) -> Access:
-    try:
-        return Access.of(token, query.get("ns", ""))
-    except MemdError as error:
-        raise Rejected(403, error) from None
 
 
 def bare_host(host: str) -> str:

@@ -1,13 +1,12 @@
 """Memory that a person attaches or sends: resources (`memory://file/<path>`, `memory://topic/<name>`, the lists of
 both) and the prompt `recall`, a question with what memory says to it."""
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote
 
 from memd.errors import NotFound, UsageError
-from memd.mcp.profiles import memory_results
+from memd.mcp.replies import memory_results
 from memd.mcp.tool_text import MAX_ANSWER, degraded_note, sanitize, truncate, with_notes
 from memd.mcp.tools import DECLARED, Call
 from memd.protocol.safe_text import neutralise, one_line
@@ -22,26 +21,21 @@ PAGE = 1_000
 """Memories to a page; a file has one or more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A resource, as a list shows it."""
-
-    uri: str
-    name: str
-    about: str
+Listed = tuple[str, str, str]
+"""A resource, as a list shows it: its address, its name and what it is."""
 
 
-async def list_page(call: Call, cursor: str) -> tuple[list[Resource], str]:
+async def list_page(call: Call, cursor: str) -> tuple[list[Listed], str]:
     """One page of the resources, and the cursor of the next; lists come first, then files, then topics."""
     offset, last = _parse_cursor(cursor)
     paths, more = await _file_page(call, offset, last)
-    page = [] if cursor else [Resource(FILES, "files", "All memory files."), Resource(TOPICS, "topics", "All topics.")]
-    page += [Resource(FILE + quote(path), path, "A memory file.") for path in paths]
+    page = [] if cursor else [(FILES, "files", "All memory files."), (TOPICS, "topics", "All topics.")]
+    page += [(FILE + quote(path), path, "A memory file.") for path in paths]
     if more:
         # The next page may begin with more memories of the last file, which is listed already.
         return page, f"{offset + PAGE}:{paths[-1] if paths else last}"
     topics = sanitize((await call("topic.list", {}))["topics"])
-    page += [Resource(TOPIC + quote(row["topic"], ""), row["topic"], one_line(row["summary"])) for row in topics]
+    page += [(TOPIC + quote(row["topic"], ""), row["topic"], one_line(row["summary"])) for row in topics]
     return page, ""
 
 

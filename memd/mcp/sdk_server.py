@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from memd.errors import BadJson, BadRequest, Busy, MemdError, NotFound, TooLarge, UsageError
 from memd.mcp import resources
-from memd.mcp.tools import DECLARED, Call, Tool
+from memd.mcp.tools import DECLARED, Call, Tool, input_schema
 from memd.protocol import wire
 from memd.version import __version__
 
@@ -70,10 +70,12 @@ class SdkServer:
         self._changed: dict[str, None] = {}
         """Resources to notify of, in order; one that changes again before that is notified once."""
         self._wake = asyncio.Event()
-        self.sdk = self._create(self._subscription_handlers() if announces else {})
-
-    def _create(self, subscriptions: dict[str, Any]) -> Server[dict[str, Any]]:
-        server: Server[dict[str, Any]] = Server(
+        subscriptions: dict[str, Any] = {
+            "on_subscribe_resource": self._subscribe,
+            "on_unsubscribe_resource": self._unsubscribe,
+            "on_subscriptions_listen": self._listen,
+        }
+        self.sdk: Server[dict[str, Any]] = Server(
             SERVER_NAME,
             version=__version__,
             instructions=INSTRUCTIONS,
@@ -84,18 +86,10 @@ class SdkServer:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
-            **subscriptions,
+            **(subscriptions if announces else {}),
         )
         # It would report every message to a tracer; memd reports to nobody.
-        server.middleware.clear()
-        return server
-
-    def _subscription_handlers(self) -> dict[str, Any]:
-        return {
-            "on_subscribe_resource": self._subscribe,
-            "on_unsubscribe_resource": self._unsubscribe,
-            "on_subscriptions_listen": self._listen,
-        }
+        self.sdk.middleware.clear()
 
     # --- tools and the prompt -----------------------------------------------------------------------------
 
@@ -115,14 +109,15 @@ class SdkServer:
         return types.CallToolResult(content=[content], structured_content=data, is_error=reply.failed)
 
     async def _list_prompts(self, context: Context, params: Any) -> types.ListPromptsResult:
-        name, title, about = (resources.PROMPT[part] for part in ("name", "title", "about"))
         argument = types.PromptArgument(name=resources.ABOUT, description=resources.ABOUT_MEANS, required=True)
-        prompt = types.Prompt(name=name, title=title, description=about, arguments=[argument])
+        known = resources.PROMPT
+        prompt = types.Prompt(
+            name=known["name"], title=known["title"], description=known["about"], arguments=[argument]
+        )
         return types.ListPromptsResult(prompts=[prompt])
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        if params.name != resources.PROMPT["name"]:
-            known = resources.PROMPT["name"]
+        if params.name != (known := resources.PROMPT["name"]):
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}; known: {known}")
         text = await _or_error(resources.recall(self._call(context), params.arguments or {}))
         content = types.TextContent(type="text", text=text)
@@ -135,8 +130,7 @@ class SdkServer:
     ) -> types.ListResourcesResult:
         page, cursor = await _or_error(resources.list_page(self._call(context), (params and params.cursor) or ""))
         listed = [
-            types.Resource(uri=resource.uri, name=resource.name, description=resource.about, mime_type=MARKDOWN)
-            for resource in page
+            types.Resource(uri=uri, name=name, description=about, mime_type=MARKDOWN) for uri, name, about in page
         ]
         return types.ListResourcesResult(resources=listed, next_cursor=cursor or None)
 
@@ -211,9 +205,8 @@ def _declare(tool: Tool) -> types.Tool:
         hints.destructive_hint = False
     if tool.repeatable:
         hints.idempotent_hint = True
-    return types.Tool(
-        name=tool.name, title=tool.title, description=tool.about, input_schema=tool.input_schema, annotations=hints
-    )
+    schema = input_schema(tool.parameters)
+    return types.Tool(name=tool.name, title=tool.title, description=tool.about, input_schema=schema, annotations=hints)
 
 
 async def _or_error(work: Awaitable[T]) -> T:
@@ -245,11 +238,8 @@ CallAs = Callable[[str, str], Call]
 class SessionConnection(Protocol):
     """The connection to the client."""
 
-    @property
-    def pace(self) -> wire.RateLimit: ...
-
-    @property
-    def too_fast(self) -> MemdError: ...
+    pace: wire.RateLimit
+    too_fast: Busy
 
     async def send(self, line: bytes) -> None: ...
 
@@ -373,15 +363,11 @@ def _parse(line: bytes) -> types.JSONRPCMessage | None:
     # The SDK takes a request with a wrong id for a notification, which nobody would answer.
     if isinstance(message, types.JSONRPCRequest) or b'"id"' not in line or b'"method"' not in line:
         return message
-    return None if _is_request(line) else message
-
-
-def _is_request(line: bytes) -> bool:
     try:
-        message = wire.decode(line)
+        read = wire.decode(line)
     except BadJson:
-        return False
-    return isinstance(message, dict) and "method" in message and message.get("id") is not None
+        return message
+    return None if isinstance(read, dict) and "method" in read and read.get("id") is not None else message
 
 
 def _refusal(line: bytes) -> bytes:

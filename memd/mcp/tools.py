@@ -82,14 +82,11 @@ class Tool:
     def reads(self) -> bool:
         return METHODS[self.method].reads
 
-    @property
-    def input_schema(self) -> Schema:
-        return input_schema(self.parameters)
-
     async def answer(self, call: Call, arguments: Arguments) -> Reply:
         """Check the arguments and run the tool; an error of memd is a reply too."""
         try:
-            params = self._params(check(self.name, self.parameters, arguments))
+            checked_arguments = check(self.name, self.parameters, arguments)
+            params = {self.takes[name].parameter or name: value for name, value in checked_arguments.items()}
             result = await (self.run(call, params) if self.run else call(self.method, params))
             reply = self.reply(result)
         except Proposed as error:
@@ -100,36 +97,12 @@ class Tool:
         notes = [*degraded_note(result), *reply.notes, *cut]
         return Reply(with_notes(text, notes), {**sanitize(reply.data), "notes": notes})
 
-    def _params(self, arguments: Arguments) -> dict[str, Any]:
-        """The arguments under the names that the method has for them."""
-        return {self.takes[name].parameter or name: value for name, value in arguments.items()}
-
     def failure(self, error: MemdError) -> Reply:
         wrong_arguments = isinstance(error, UsageError) and not isinstance(error, NOT_ABOUT_ARGUMENTS)
         code = f"{self.name}_{'args' if wrong_arguments else 'fail'}"
         message, hint = one_line(error.message), one_line(error.hint)
         data = {"code": code, "cause": error.code, "message": message, "hint": hint, "retryable": error.retryable}
         return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": data}, failed=True)
-
-
-def tool(run: Run | None = None) -> Callable[[Callable[[Result], Reply]], Tool]:
-    """Make a tool of the function that follows, which has its name and makes its reply."""
-    return lambda reply: declared_tool(reply.__name__, reply, run)
-
-
-def declared_tool(name: str, reply: Callable[[Result], Reply], run: Run | None = None) -> Tool:
-    """A tool of which tools.toml has what a model sees."""
-    row = DECLARED["tools"][name]
-    takes = {argument: _argument(declared) for argument, declared in row.get("takes", {}).items()}
-    seen = {**row, "about": " ".join(row["about"].split()), "takes": takes}
-    return Tool(name=name, reply=reply, run=run, **seen)
-
-
-def _argument(declared: str | dict[str, Any]) -> Argument:
-    """An argument as it is declared, or one that several tools have, by its name."""
-    known = DECLARED["arguments"][declared] if isinstance(declared, str) else declared
-    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
-    return Argument(str(changes.pop("parameter", "")), changes)
 
 
 def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from memd.errors import NoDaemon
 from memd.protocol import wire
-from memd.protocol.client import RpcSession
+from memd.protocol.client import Call, RpcSession
 from memd.protocol.connection import MAX_REPLY, Closed, connect, silent
 from memd.protocol.remote_methods import AsyncRemoteMethods
 
@@ -34,7 +34,8 @@ class AsyncConnection(asyncio.Protocol):
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._transport: asyncio.Transport | None = None
-        self._lines: deque[bytes] = deque()
+        self.lines: deque[bytes] = deque()
+        """Those that are there; `take` takes one."""
         self._parts: list[bytes] = []
         self._size = 0
         self._news = asyncio.Event()
@@ -68,28 +69,23 @@ class AsyncConnection(asyncio.Protocol):
 
     async def line(self, patience: float | None) -> bytes:
         """The next line; NoDaemon when nothing comes for `patience` seconds. None waits for ever."""
-        while not self._lines:
+        while not self.lines:
             if self.ended:
                 raise Closed
             self._news.clear()
             await self._patiently(self._news, patience)
         return self.take()
 
-    @property
-    def ready(self) -> bool:
-        """Whether a line is there."""
-        return bool(self._lines)
-
     def take(self) -> bytes:
         """A line that is there."""
-        line = self._lines.popleft()
-        if len(self._lines) < HELD and self._transport is not None and not self._transport.is_closing():
+        line = self.lines.popleft()
+        if len(self.lines) < HELD and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
         return line
 
     async def news(self, enough: Callable[[], bool]) -> None:
         """Return when a line is there, the link has ended, or something else is `enough`."""
-        while not (self._lines or self.ended or enough()):
+        while not (self.lines or self.ended or enough()):
             self._news.clear()
             await self._news.wait()
 
@@ -121,8 +117,8 @@ class AsyncConnection(asyncio.Protocol):
             return
         *lines, rest = b"".join([*self._parts, data]).split(b"\n")
         self._parts, self._size = [rest], len(rest)
-        self._lines.extend(lines)
-        if len(self._lines) >= HELD and self._transport is not None:
+        self.lines.extend(lines)
+        if len(self.lines) >= HELD and self._transport is not None:
             self._transport.pause_reading()
         self.wake()
 
@@ -184,7 +180,7 @@ class AsyncClient(RpcSession, AsyncRemoteMethods):
         longest silence to bear in this call. A call that is cancelled may have been carried out.
         """
         async with self._turn:
-            return await self._answer(self._asked(method, params, on_progress, timeout))
+            return await self._answer(Call(method, params, self._who, on_progress, timeout or self._timeout))
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         """What the subscriptions of this connection send, as it comes; NoDaemon when the connection ends.
@@ -196,9 +192,9 @@ class AsyncClient(RpcSession, AsyncRemoteMethods):
                 yield self._events.pop(0)
             await link.news(lambda: bool(self._events))
             async with self._turn:
-                while self._link is link and link.ready:
+                while self._link is link and link.lines:
                     self._keep(wire.decode(link.take()))
-            if link.ended and not link.ready and not self._events:
+            if link.ended and not link.lines and not self._events:
                 break
         await self.close()
         raise NoDaemon("the daemon hung up, and the subscriptions ended", "subscribe again")

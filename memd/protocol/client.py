@@ -121,8 +121,10 @@ class RpcSession:
 
     async def _answer_or_retry(self, asked: Call) -> dict[str, Any]:
         """Where that does no harm, a call is sent again when the connection was lost."""
+        # A write that carries a number of its own is done once, however often it is asked for.
+        repeatable = asked.known.reads or asked.params.get("request_id")
         # The daemon may have stopped since the last call, or be stopping just now.
-        left = self._retries if asked.repeatable and (self._link or self._autostart) else 0
+        left = self._retries if repeatable and (self._link or self._autostart) else 0
         lost = 0
         while True:
             try:
@@ -169,11 +171,10 @@ class RpcSession:
         return await (self._once(asked) if await self._replace_outdated() else self._receive(call_id, asked))
 
     def _greeting(self) -> dict[str, Any]:
-        if self._remote:
-            # A hub keeps nothing between requests: each of them says it, in its address.
-            return greeting()
-        options = {"bind": self._bind, "mask_secrets": self._mask_secrets}
-        return {**greeting(), **{name: value for name, value in options.items() if value}}
+        # A hub keeps nothing between requests: each of them has the options in its address.
+        options = {} if self._remote else {"bind": self._bind, "mask_secrets": self._mask_secrets}
+        about = {"client": "memd", "version": __version__, "protocol": wire.PROTOCOL}
+        return {**about, **{name: value for name, value in options.items() if value}}
 
     @property
     def _remote(self) -> bool:
@@ -237,10 +238,8 @@ class RpcSession:
         if theirs == __version__:
             return False
         if not self._autostart or _release(theirs) > _release(__version__):
-            advice = "" if self._remote else "; to change it: memd restart"
-            self._notice(
-                f"the {'hub' if self._remote else 'daemon'} is memd {theirs} and this is {__version__}{advice}"
-            )
+            peer, advice = ("hub", "") if self._remote else ("daemon", "; to change it: memd restart")
+            self._notice(f"the {peer} is memd {theirs} and this is {__version__}{advice}")
             return False
         self._notice(f"the daemon was still memd {theirs}; restarting it as {__version__}")
         self._hang_up()
@@ -261,14 +260,6 @@ class RpcSession:
         await self._send(hello)
         self.daemon = await self._receive(hello_id)
         return str(self.daemon.get("version"))
-
-    def _asked(
-        self, method: str, params: dict[str, Any] | None, on_progress: Progress | None, timeout: float | None
-    ) -> Call:
-        params = params or {}
-        if METHODS.get(method, UNKNOWN).signed:
-            params = {"who": self._who, **params}
-        return Call(method, params, on_progress, timeout or self._timeout)
 
     def _call_params(self, method: str, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The parameters of a client's method as the wire has them; writes get a number, so they can be sent again."""
@@ -330,7 +321,7 @@ class Client(RpcSession, RemoteMethods):
         `on_progress` gets `{"phase", "done", "total"}` now and then while a long call runs. `timeout` is the
         longest silence to bear in this call.
         """
-        return _at_once(self._answer(self._asked(method, params, on_progress, timeout)))
+        return _at_once(self._answer(Call(method, params, self._who, on_progress, timeout or self._timeout)))
 
     def events(self) -> Iterator[dict[str, Any]]:
         """What the subscriptions of this connection send, as it comes; NoDaemon when the connection ends."""
@@ -381,19 +372,17 @@ class Call:
 
     __slots__ = ("in_doubt", "known", "method", "on_progress", "params", "patience")
 
-    def __init__(self, method: str, params: dict[str, Any], on_progress: Progress | None, patience: float) -> None:
+    def __init__(
+        self, method: str, params: dict[str, Any] | None, who: str, on_progress: Progress | None, patience: float
+    ) -> None:
         self.method = method
         self.known = METHODS.get(method, UNKNOWN)
-        self.params = {**params, "progress": True} if on_progress else params
+        signature = {"who": who} if self.known.signed else {}
+        self.params = {**signature, **(params or {}), **({"progress": True} if on_progress else {})}
         self.on_progress = on_progress
         self.patience = patience
         self.in_doubt = False
         """Whether it is a write that was sent and has no answer."""
-
-    @property
-    def repeatable(self) -> bool:
-        """A write that carries a number of its own is done once, however often it is asked for."""
-        return self.known.reads or bool(self.params.get("request_id"))
 
 
 def _absolute(path: Any) -> Any:
@@ -403,15 +392,8 @@ def _absolute(path: Any) -> Any:
     return os.path.abspath(path)  # noqa: PTH100
 
 
-def greeting() -> dict[str, Any]:
-    return {"client": "memd", "version": __version__, "protocol": wire.PROTOCOL}
-
-
 def _release(version: str) -> list[int]:
     """`0.2.10` as numbers that compare; what follows the numbers does not count."""
-    numbers = []
-    for part in version.split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return numbers
+    from itertools import takewhile
+
+    return [int(part) for part in takewhile(str.isdigit, version.split("."))]

@@ -35,23 +35,23 @@ SYSTEMD_OWN = frozenset(
 """Meant for the process that systemd started, such as the terminal or the agent that calls us."""
 
 
-def start(seconds: float = START_SECONDS) -> None:
+def start() -> None:
     """Return when a daemon accepts connections; NoDaemon with its own words when it cannot be started."""
     if systemd_in_charge():
         systemctl("reset-failed", *UNITS)
-        _systemctl_or_fail("start", *UNITS)
+        _have_systemd("start")
         if not listens():
             # The socket was deleted under systemd, which does not notice.
-            _systemctl_or_fail("restart", *UNITS)
+            _have_systemd("restart")
     else:
-        _spawn_until_it_listens(time.monotonic() + seconds)
+        _spawn_until_it_listens(time.monotonic() + START_SECONDS)
 
 
 def stop() -> int:
     """Stop the daemon and return when it is gone: its process id, or 0 when none ran."""
     pid = lock_holder()
     if systemd_in_charge():
-        _systemctl_or_fail("stop", *UNITS)
+        _have_systemd("stop")
     if listens():
         pid = _ask_to_stop() or pid
     else:
@@ -143,8 +143,9 @@ def run_program(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 
 
-def _systemctl_or_fail(verb: str, *units: str) -> None:
-    done = systemctl(verb, *units)
+def _have_systemd(verb: str) -> None:
+    """Have it start, stop or restart the daemon; NoDaemon where it cannot."""
+    done = systemctl(verb, *UNITS)
     if done.returncode:
         raise NoDaemon(
             f"systemd could not {verb} memd: {done.stderr.strip()}",
@@ -308,16 +309,9 @@ def _alive(pid: int) -> bool:
         child.poll()  # A child that ended is "alive" until it has been asked about.
     try:
         os.kill(pid, 0)
+        # It may have ended, and wait for a parent that does not ask: an agent's session that started it.
+        return (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[:1] != [b"Z"]
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
-    return not _ended(pid)
-
-
-def _ended(pid: int) -> bool:
-    """Whether a process has ended, and waits for a parent that does not ask: an agent's session that started it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1] == [b"Z"]
     except OSError:
-        return False
+        return True

@@ -109,17 +109,9 @@ def _depth(value: Any) -> int:
 
 def encode(message: Mapping[str, Any]) -> bytes:
     """One message as one line."""
-    text = dumps(message)
-    try:
-        return text.encode("utf-8") + b"\n"
-    except UnicodeEncodeError:
-        # Half of a surrogate pair: a file name that is not UTF-8, kept as Python keeps it. The standard
-        # escape \udcXX stands for it on the wire.
-        return _escape_surrogates(text).encode("utf-8") + b"\n"
-
-
-def _escape_surrogates(text: str) -> str:
-    return "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in text)
+    # Half of a surrogate pair, as in a file name that is not UTF-8 and is kept as Python keeps it, becomes the standard
+    # escape \udcXX.
+    return dumps(message).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def encode_request(request_id: int, method: str, params: dict[str, Any] | None) -> bytes:

@@ -6,7 +6,6 @@ unlink it is to use it. So `memd web` lets a browser into a page that systemd ru
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memd.config import paths
+from memd.config.tokens import digest_of
 
 TOKEN_SECONDS = 600.0
 """An address that nobody opened within this time is worth nothing."""
@@ -46,15 +46,11 @@ def forget_old_tokens() -> None:
 
 
 def _file_of(token: str, port: int) -> Path:
-    return _folder() / _digest(f"{port}:{token}")
+    return _folder() / digest_of(f"{port}:{token}")
 
 
 def _folder() -> Path:
     return paths.private_dir(paths.run_dir() / "web")
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 class Sessions:
@@ -71,13 +67,13 @@ class Sessions:
         while len(self._seen) >= MAX_SESSIONS:
             del self._seen[min(self._seen, key=self._seen.__getitem__)]
         cookie = secrets.token_urlsafe(32)
-        self._seen[_digest(cookie)] = self._clock()
+        self._seen[digest_of(cookie)] = self._clock()
         return cookie
 
     def admits(self, cookie: str, *, is_use: bool = True) -> bool:
         """Whether this is the cookie of a session; a look that nobody asked for is no use of it."""
         self._end_idle()
-        known = _digest(cookie)
+        known = digest_of(cookie)
         if known not in self._seen:
             return False
         if is_use:
@@ -85,7 +81,7 @@ class Sessions:
         return True
 
     def close(self, cookie: str) -> None:
-        self._seen.pop(_digest(cookie), None)
+        self._seen.pop(digest_of(cookie), None)
 
     @property
     def empty(self) -> bool:
@@ -102,13 +98,11 @@ def is_other_user(client_port: int, port: int) -> bool:
 
     The address stands in the arguments of the browser, which everyone on the machine can read.
     """
-    ends = (f":{client_port:04X}", f":{port:04X}")
+    theirs, ours = f":{client_port:04X}", f":{port:04X}"
     try:
         connections = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return False
-    for line in connections:
-        fields = line.split()
-        if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
-            return int(fields[7]) != os.getuid()
-    return False
+    rows = map(str.split, connections)
+    users = (int(row[7]) for row in rows if row[1].endswith(theirs) and row[2].endswith(ours))
+    return next(users, os.getuid()) != os.getuid()

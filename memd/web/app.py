@@ -56,7 +56,8 @@ def _routes() -> list[BaseRoute]:
 
 def _endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        visit = await Visit.of(request)
+        visit = Visit(request)
+        await visit.read_form()
         request.state.typed = visit.form.get("text", "")
         return await view(visit)
 

@@ -24,15 +24,14 @@ MAX_CHOICES = 200
 class Clients:
     """Connections to one daemon, all bound to one workspace if the page is."""
 
-    def __init__(self, bind: str | None = None, socket: str | None = None) -> None:
+    def __init__(self, bind: str | None) -> None:
         self.bind = bind
-        self._socket = socket
         self.client = ClientPool(CONNECTIONS, self.new_client).client
         self._workspaces: tuple[float, list[str]] = (-REMEMBER_SECONDS, [])
         self._choices: dict[str, tuple[float, dict[str, list[str]]]] = {}
 
     def new_client(self, *, autostart: bool = False) -> AsyncClient:
-        return AsyncClient(self._socket, bind=self.bind, who="web", retries=RETRIES, autostart=autostart)
+        return AsyncClient(bind=self.bind, who="web", retries=RETRIES, autostart=autostart)
 
     async def workspaces(self) -> list[str]:
         """Their names, for the frame of every page; the last ones known where no daemon answers."""

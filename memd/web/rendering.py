@@ -20,6 +20,7 @@ from memd.version import __version__
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
+MARK = Markup("<mark>{}</mark>")
 WORDS: dict[str, dict[str, str]] = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
 
 
@@ -29,21 +30,14 @@ def _finalize(value: Any) -> Any:
     return neutralise(value) if isinstance(value, str) else "" if value is None else value
 
 
-def exact(text: str) -> Markup:
-    """A text as it is, for a field that will be sent back."""
-    return escape(text)
-
-
 def marked(text: str, marks: list[list[int]]) -> Markup:
     """A text with the words that were found in `<mark>`."""
     pieces, at = [], 0
     for begin, end in sorted((max(0, mark[0]), mark[1]) for mark in marks):
-        if begin < at or end > len(text):
-            continue
-        pieces += [escape(neutralise(text[at:begin])), Markup("<mark>"), escape(neutralise(text[begin:end]))]
-        pieces += [Markup("</mark>")]
-        at = end
-    return Markup("").join([*pieces, escape(neutralise(text[at:]))])
+        if at <= begin and end <= len(text):
+            pieces += [neutralise(text[at:begin]), MARK.format(neutralise(text[begin:end]))]
+            at = end
+    return Markup("").join([*pieces, neutralise(text[at:])])
 
 
 def excerpt(text: str, title: str, marks: list[list[int]]) -> Markup:
@@ -86,11 +80,6 @@ def ago(at: str | None) -> str:
     return f"in {in_unit(ahead, CALENDAR)}" if ahead > 1 else passed
 
 
-def count(number: float) -> str:
-    """`12,345`."""
-    return f"{number:,}"
-
-
 @cache
 def static(name: str) -> str:
     """The address of a static file, which changes with its content."""
@@ -104,7 +93,9 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, finalize=_finalize,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    made.filters |= {"exact": exact, "ago": ago, "moment": local_time, "day": day_of, "count": count, "times": times}
+    made.filters |= {"ago": ago, "moment": local_time, "day": day_of, "times": times, "count": "{:,}".format}
+    # A text as it is, for a field that will be sent back.
+    made.filters["exact"] = escape
     made.globals |= {"address": address, "memory_address": memory_address, "static": static, "excerpt": excerpt}
     made.globals |= {"memd_version": __version__, "frame": "base.html", "words": WORDS}
     return made

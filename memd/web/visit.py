@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from memd.protocol.async_client import AsyncClient
 from memd.web.clients import Clients
 from memd.web.rendering import WORDS, address, render
 
@@ -23,16 +21,12 @@ class Visit:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.clients: Clients = request.app.state.clients
-        self.read_only: bool = request.app.state.read_only
+        self.client = self.clients.client
         self.form: Mapping[str, Any] = {}
 
-    @classmethod
-    async def of(cls, request: Request) -> Visit:
-        """A visit with its form, where it has one."""
-        visit = cls(request)
-        if request.method == "POST":
-            visit.form = await request.form(max_part_size=MAX_BODY)
-        return visit
+    async def read_form(self) -> None:
+        if self.request.method == "POST":
+            self.form = await self.request.form(max_part_size=MAX_BODY)
 
     def get(self, name: str, otherwise: str = "") -> str:
         """A value of the form, else of the address."""
@@ -58,16 +52,13 @@ class Visit:
         """Whether only the part of the page that changes is asked for."""
         return self.request.headers.get("memd-part") == "live"
 
-    def client(self) -> AbstractAsyncContextManager[AsyncClient]:
-        return self.clients.client()
-
     async def page(self, template: str, section: str, *, code: int = 200, **values: Any) -> HTMLResponse:
         """A page: the view in the frame that all of them have, or only its part that changes."""
         said, did = (self.request.query_params.get(name, "") for name in ("said", "did"))
         shared = {
             **({"frame": "live.html"} if self.live else {}),
-            "section": section, "ns": self.ns, "bound": self.clients.bind, "read_only": self.read_only,
-            "workspaces": await self.clients.workspaces(), "here": self.here,
+            "section": section, "ns": self.ns, "bound": self.clients.bind, "here": self.here,
+            "workspaces": await self.clients.workspaces(), "read_only": self.request.app.state.read_only,
             "said": WORDS["said"].get(said, ""), "did": did if did.isdigit() else "",
         }  # fmt: skip
         return render(template, {**shared, **values}, code)
@@ -75,8 +66,9 @@ class Visit:
     @property
     def here(self) -> str:
         """This page's own address, without what was said on it."""
-        kept = [(name, value) for name, value in self.request.query_params.multi_items() if name not in ("said", "did")]
-        return address(self.request.url.path, **_grouped(kept))
+        query = self.request.query_params
+        kept = {name: query.getlist(name) for name in query if name not in ("said", "did")}
+        return address(self.request.url.path, **kept)
 
     def back(self, said: str, action: int | None = None, to: str = "") -> Response:
         """To the page that a form names, which says what was done."""
@@ -86,10 +78,3 @@ class Visit:
         joint = "&" if "?" in target else "?"
         undo = f"&did={action}" if action else ""
         return RedirectResponse(f"{target}{joint}said={said}{undo}", 303)
-
-
-def _grouped(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
-    for name, value in pairs:
-        grouped.setdefault(name, []).append(value)
-    return grouped

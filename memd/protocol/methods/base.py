@@ -71,6 +71,7 @@ Mode = Literal["hybrid", "text", "vector", "exact"]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 Version = Count | None
+Rows = Annotated[int, doc("at most this many, up to 1,000", ge=1, le=MAX_ROWS)]
 Offset = Annotated[int, doc("skip this many, for the next page", ge=0, le=MAX_NUMBER)]
 
 
@@ -83,9 +84,17 @@ class Request:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        """Check what types cannot say, such as whether a date exists; a subclass that overrides this calls it."""
+        """Check what types cannot say, such as whether a date exists."""
         for name in ("since", "until"):
-            check_date(name, getattr(self, name, ""))
+            self.check_time(name, getattr(self, name, ""))
+        self.check()
+
+    def check_time(self, name: str, value: str) -> None:
+        """Refuse what is no date."""
+        check_date(name, value)
+
+    def check(self) -> None:
+        """Refuse parameters that do not go together: for the methods themselves."""
 
 
 class Scoped(Request):
@@ -115,12 +124,10 @@ class Filtered(Scoped):
     tier: Annotated[Tier | Literal["pinned"] | None, unset("any")] = None
     """Only memories of this tier; `pinned`: those that never age."""
 
-    def __post_init__(self) -> None:
+    def check_time(self, name: str, value: str) -> None:
         """Words for a time are read by the daemon, which knows them; a date that does not exist is none of them."""
-        for name in ("since", "until"):
-            value = getattr(self, name)
-            if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
-                check_date(name, value)
+        if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
+            check_date(name, value)
 
     @property
     def filters(self) -> Filters:
@@ -228,6 +235,16 @@ class Shown(TypedDict):
     """Who wrote some of it, where that was not only a person: `mcp:claude-code`, `hook:stop`, …."""
 
 
+class NamedMemory(TypedDict):
+    """A memory without its text: what it is called and where it stands."""
+
+    key: str
+    path: str
+    start_line: int
+    heading: str
+    tier: str
+
+
 class Fresh(TypedDict):
     """What every result says: how new it is and what is missing from it."""
 
@@ -313,10 +330,6 @@ class Method:
     def writes(self) -> bool:
         """It carries a `request_id`, so a repeated call is carried out once."""
         return "request_id" in self.parameters
-
-    @property
-    def observed(self) -> bool:
-        return "observe" in self.parameters
 
     @property
     def signed(self) -> bool:

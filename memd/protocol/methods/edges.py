@@ -22,16 +22,6 @@ class EdgeRow(EdgeStep):
     ns: NotRequired[str]
 
 
-class EdgeEnd(TypedDict):
-    """A memory, as edges name it."""
-
-    key: str
-    path: str
-    start_line: int
-    heading: str
-    tier: str
-
-
 class EdgeAddResult(base.Written):
     """The answer of `edge.add`; `edge` is None when it went again before the answer."""
 
@@ -86,8 +76,7 @@ class EdgeListRequest(base.Scoped):
     """Only this relation."""
     min_weight: base.Share = 0.0
     """Only edges at least this strong."""
-    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = base.MAX_ROWS
-    """At most this many, up to 1,000."""
+    limit: base.Rows = base.MAX_ROWS
 
 
 class EdgeCandidatesResult(base.AcrossWorkspaces):
@@ -101,11 +90,10 @@ class EdgeCandidatesResult(base.AcrossWorkspaces):
 class EdgeCandidatesRequest(base.Scoped):
     """Lists linked pairs without a relation type, with their texts."""
 
-    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 20
-    """At most this many, up to 1,000."""
+    limit: base.Rows = 20
 
 
-class RelatedRow(EdgeEnd):
+class RelatedRow(base.NamedMemory):
     """A memory that edges lead to."""
 
     weight: float
@@ -128,8 +116,7 @@ class RelatedRequest(base.Scoped):
     """How many edges far, 1 to 3."""
     min_weight: base.Share = 0.0
     """Follow only edges at least this strong."""
-    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 50
-    """At most this many, up to 1,000."""
+    limit: base.Rows = 50
 
 
 class ClusterRow(TypedDict):
@@ -139,7 +126,7 @@ class ClusterRow(TypedDict):
     size: int
     summary: str | None
     wants_summary: bool
-    memories: list[EdgeEnd]
+    memories: list[base.NamedMemory]
 
 
 class ClustersResult(base.AcrossWorkspaces):

@@ -37,7 +37,6 @@ class EvalRequest(Scoped, Progressing):
     """As in `query`."""
     limit: Annotated[int, doc(f"hits to ask for, at least 10; 0 means {MAX_HITS}", ge=0, le=MAX_HITS)] = 10
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if (bool(self.path), self.questions is not None, self.self_).count(True) != 1:
             raise UsageError("`eval` needs one of `path`, `questions` and `self`")

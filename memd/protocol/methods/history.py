@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from memd.errors import UsageError
 from memd.protocol.methods import base
 from memd.protocol.methods.base import doc, method, unset
@@ -84,8 +82,7 @@ class RestoreRequest(base.Writing):
     path: str = ""
     """A file that is gone, relative to its workspace."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if bool(self.key) == bool(self.path) or (self.path and self.version):
             raise UsageError("`restore` needs a `key`, with a `version`, or the `path` of a file that is gone")
 
@@ -125,8 +122,7 @@ class LogRequest(base.Scoped):
     """A date, as in `query`: what was done then or later."""
     key: Annotated[str, unset("any")] = ""
     """What was done to this memory."""
-    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 50
-    """At most this many, up to 1,000."""
+    limit: base.Rows = 50
 
 
 class UndoResult(base.Written):
@@ -157,5 +153,5 @@ class TrashResult(base.AcrossWorkspaces):
 class TrashRequest(base.Scoped):
     """Lists what was removed from the files, and how it comes back."""
 
-    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 200
+    limit: base.Rows = 200
     """At most this many of each, up to 1,000."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from msgspec import Meta
-
 from memd.protocol.methods import base
 from memd.protocol.methods.base import method, unset
 
@@ -81,7 +79,7 @@ class RuleTestRequest(base.Scoped):
 
     rule: Annotated[str, unset("all")] = ""
     """One rule alone, by its name or its text, also one that is switched off."""
-    limit: Annotated[int, Meta(ge=1, le=base.MAX_ROWS)] = 50
+    limit: base.Rows = 50
     """At most this many `matches`, up to 1,000."""
 
 

@@ -138,8 +138,7 @@ class FilesRequest(base.Writing):
     rel: FileRelation = "modified"
     """What was done to it."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if bool(self.key) == bool(self.touching) or (self.touching and self.add):
             raise UsageError("`files` needs a `key`, or a path in `touching`")
 

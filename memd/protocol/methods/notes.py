@@ -61,8 +61,7 @@ class WriteRequest(base.Timed, base.Writing):
     shared: bool = False
     """Write to the shared file."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if bool(self.role) == self.shared:
             raise UsageError("`write` needs a `role`, or `shared`", "memd write TITLE TEXT --role edit, or --shared")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import AcrossWorkspaces, Offset, Scoped, method, unset
+from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, method, unset
 
 
 class PeekResult(AcrossWorkspaces):
@@ -49,16 +49,11 @@ class StatsRequest(Scoped):
     """Tell the tiers of so many days, up to 400."""
 
 
-class TreeRow(TypedDict):
+class TreeRow(NamedMemory):
     """A memory in the tree."""
 
     ns: str
-    key: str
-    path: str
-    start_line: int
-    heading: str
     kind: str
-    tier: str
     date: str | None
     importance: float
     pinned: bool

@@ -36,10 +36,15 @@ class Deciding(base.Scoped, base.Signed):
     proposal: Annotated[base.Count, doc("the number of the proposal")]
 
 
-class ProposalAcceptResult(base.Fresh):
-    """The answer of `proposal.accept`."""
+class ProposalRejectResult(base.Fresh):
+    """The answer of `proposal.reject`."""
 
     proposal: ProposalRow
+
+
+class ProposalAcceptResult(ProposalRejectResult):
+    """The answer of `proposal.accept`."""
+
     result: dict[str, Any]
     """What the method answered that was proposed."""
 
@@ -47,12 +52,6 @@ class ProposalAcceptResult(base.Fresh):
 @method("proposal.accept", ProposalAcceptResult, "proposal", local=True)
 class ProposalAcceptRequest(Deciding):
     """Carries out a proposal in the name of who made it; it can be undone as any write."""
-
-
-class ProposalRejectResult(base.Fresh):
-    """The answer of `proposal.reject`."""
-
-    proposal: ProposalRow
 
 
 @method("proposal.reject", ProposalRejectResult, "proposal", local=True)

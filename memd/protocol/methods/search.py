@@ -167,8 +167,7 @@ class GetRequest(base.Scoped, base.Observed):
     """With `key`: the memory as it was in this version, also one that is gone."""
     as_of: AsOf = ""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if bool(self.key) == bool(self.path):
             raise UsageError("`get` needs a `key` or a `path`")
         if ((self.path or self.as_of) and self.version) or (self.path and self.as_of):

@@ -129,8 +129,7 @@ class TopicSearchRequest(base.Scoped):
     match: Literal["any", "all"] = "any"
     """`any`: one of them is enough; `all`: none may be missing."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if not self.tags:
             raise UsageError("`topic.search` needs `tags`")
 

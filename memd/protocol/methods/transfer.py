@@ -83,8 +83,7 @@ class IngestRequest(Incoming):
     project: Annotated[str, unset("any")] = ""
     """Of sessions with agents: only those in a folder whose path has this in it."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if not self.paths:
             raise UsageError("`ingest` needs `paths`", "name a folder, a Markdown file or a file of JSON lines")
 

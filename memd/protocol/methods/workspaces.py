@@ -60,7 +60,6 @@ class WorkspaceRmRequest(Request):
     path: Annotated[str, place()] = ""
     """Its directory, absolute or with `~`."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if bool(self.ns) == bool(self.path):
             raise UsageError("`workspace.rm` needs an `ns` or a `path`")

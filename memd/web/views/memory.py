@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
 
@@ -84,7 +85,7 @@ async def save(visit: Visit) -> Response:
     except VersionConflict:
         return await _conflict(visit, key, text)
     except MemdError as error:
-        status = 503 if error.retryable or error.code == "no_daemon" else 400
+        status = 503 if error.retryable else 400
         return await _editor(visit, key, visit.ns, text, version, error=error, status=status)
     return visit.back("put", done["action"], to=memory_address(done["ns"], done["key"] or key))
 
@@ -95,17 +96,15 @@ async def _conflict(visit: Visit, key: str, mine: str) -> Response:
         try:
             theirs = await _get(memory, visit)
         except NotFound:
-            theirs = {"text": "", "version": 0, "ns": visit.ns, "key": key}
-    rows = side_by_side(theirs["text"], mine)
-    return await _editor(
-        visit, key, visit.ns, mine, theirs["version"] or 0, status=409, theirs=theirs["text"], rows=rows
-    )
+            theirs = {"text": "", "version": 0}
+    return await _editor(visit, key, visit.ns, mine, theirs["version"] or 0, status=409, theirs=theirs["text"])
 
 
 async def _editor(
     visit: Visit, key: str, ns: str, text: str, version: int, *, status: int = 200, error: MemdError | None = None,
-    theirs: str | None = None, rows: list[dict[str, Any]] | None = None,
+    theirs: str | None = None,
 ) -> Response:  # fmt: skip
+    rows = None if theirs is None else side_by_side(theirs, text)
     return await visit.page(
         "edit.html", "search", code=status, key=key, edited_ns=ns, text=text, version=version, error=error,
         secret=isinstance(error, SecretFound), theirs=theirs, rows=rows,
@@ -122,14 +121,13 @@ async def history(visit: Visit) -> Response:
         numbers = [row["version"] for row in past["versions"] if row["characters"] is not None]
         new = visit.number("new", numbers[0] if numbers else 0)
         old = visit.number("old", next((one for one in numbers if one < new), new))
-        texts = {number: await _text(memory, past["ns"], past["key"], number) for number in {old, new} if number}
+        asked = {"key": past["key"], "ns": past["ns"], "observe": False}
+        texts = {
+            number: (await memory.call("get", {**asked, "version": number}))["text"]
+            for number in {old, new} if number
+        }  # fmt: skip
     rows = side_by_side(texts.get(old, ""), texts.get(new, "")) if old != new else []
     return await visit.page("history.html", "search", past=past, old=old, new=new, rows=rows, shown=texts.get(new, ""))
-
-
-async def _text(memory: AsyncClient, ns: str, key: str, version: int) -> str:
-    answer = await memory.call("get", {"key": key, "version": version, "ns": ns, "observe": False})
-    return str(answer["text"])
 
 
 def side_by_side(old: str, new: str) -> list[dict[str, Any]]:
@@ -140,12 +138,10 @@ def side_by_side(old: str, new: str) -> list[dict[str, Any]]:
         if rows:
             rows.append({"tag": "gap", "old": "", "new": "", "old_line": "", "new_line": ""})
         for tag, old_from, old_to, new_from, new_to in group:
-            for step in range(max(old_to - old_from, new_to - new_from)):
-                left, right = old_from + step, new_from + step
-                has_left, has_right = left < old_to, right < new_to
-                rows.append({
-                    "tag": tag,
-                    "old": before[left] if has_left else "", "old_line": left + 1 if has_left else "",
-                    "new": after[right] if has_right else "", "new_line": right + 1 if has_right else "",
-                })  # fmt: skip
+            left, right = (
+                enumerate(before[old_from:old_to], old_from + 1),
+                enumerate(after[new_from:new_to], new_from + 1),
+            )
+            for (old_line, was), (new_line, now) in zip_longest(left, right, fillvalue=("", "")):
+                rows.append({"tag": tag, "old": was, "new": now, "old_line": old_line, "new_line": new_line})
     return rows

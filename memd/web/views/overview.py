@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from datetime import date, timedelta
 from itertools import dropwhile
 from typing import Any
@@ -24,15 +25,15 @@ SHADES = (0, 1, 3, 6, 12)
 
 async def timeline(visit: Visit) -> Response:
     end = _day(visit.get("end")) or date.today()
-    first = _monday(end) - timedelta(weeks=WEEKS - 1)
+    first = end - timedelta(weeks=WEEKS - 1, days=end.weekday())
     since, until = visit.get("since"), visit.get("until") or visit.get("end")
-    span = {name: value for name, value in (("since", since), ("until", until)) if value}
     async with visit.client() as memory:
         year = await memory.timeline(since=str(first), until=str(end), limit=7 * WEEKS, only_counts=True, **visit.scope)
-        stream = await memory.call("timeline", {"limit": STREAM, **span, **visit.scope})
+        stream = await memory.timeline(since=since or None, until=until or None, limit=STREAM, **visit.scope)
     notes = {day["date"]: max(day["notes"], sum(day["written"].values())) for day in year["days"]}
     days = stream["days"]
-    older = str(_before(days[-1]["date"])) if days and stream["total"] > len(days) else ""
+    more = days and stream["total"] > len(days)
+    older = str(date.fromisoformat(days[-1]["date"]) - timedelta(days=1)) if more else ""
     return await visit.page(
         "timeline.html", "timeline", weeks=_weeks(first, end, notes), months=_months(first), days=days, older=older,
         since=since, until=until, end=end, total=stream["total"], step=14,
@@ -49,28 +50,14 @@ def _day(text: str) -> date | None:
         return None
 
 
-def _monday(day: date) -> date:
-    return day - timedelta(days=day.weekday())
-
-
-def _before(day: str) -> date:
-    return date.fromisoformat(day) - timedelta(days=1)
-
-
 def _weeks(first: date, end: date, notes: dict[str, int]) -> list[list[dict[str, Any]]]:
     """A column of days for each week."""
-    weeks = []
-    for week in range(WEEKS):
-        days = [first + timedelta(weeks=week, days=weekday) for weekday in range(7)]
-        weeks.append([
-            {"date": str(day), "notes": (many := notes.get(str(day), 0)), "shade": _shade(many)}
-            for day in days if day <= end
-        ])  # fmt: skip
-    return weeks
-
-
-def _shade(notes: int) -> int:
-    return max(shade for shade, least in enumerate(SHADES) if notes >= least)
+    days = [first + timedelta(days=nth) for nth in range(7 * WEEKS)]
+    cells = [
+        {"date": str(day), "notes": (many := notes.get(str(day), 0)), "shade": bisect_right(SHADES, many) - 1}
+        for day in days if day <= end
+    ]  # fmt: skip
+    return [cells[monday : monday + 7] for monday in range(0, 7 * WEEKS, 7)]
 
 
 def _months(first: date) -> list[tuple[int, str]]:
@@ -158,23 +145,15 @@ async def life(visit: Visit) -> Response:
         days = await memory.timeline(limit=DAYS, only_counts=True, **visit.scope)
         # Both are about the daemon: a page that is bound to a workspace does without.
         rules = [] if visit.clients.bind else (await memory.rule_list())["rules"]
-        next_moves = await _preview(memory, visit, tried) if tried or visit.get("next") else None
-    known = _since_the_first(stats["tier_days"])
+        asked = tried or visit.get("next")
+        next_moves = await memory.rule_test(tried or None, limit=100, **visit.scope) if asked else None
+    # From the first day on which there was something.
+    known = list(dropwhile(lambda day: not any(day["tiers"].values()), stats["tier_days"]))
     return await visit.page(
         "life.html", "life", stats=stats, tiers=_tiers(stats["memories"]), days=known, areas=_areas(known),
         entries=done["entries"], rules=rules, tried=tried, preview=next_moves,
         moves=[(day["date"], day["moves"]) for day in days["days"] if day["moves"]],
     )  # fmt: skip
-
-
-def _since_the_first(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The days from the first on which there was something."""
-    return list(dropwhile(lambda day: not any(day["tiers"].values()), days))
-
-
-async def _preview(memory: AsyncClient, visit: Visit, rule: str) -> dict[str, Any]:
-    """What the rules, or one of them, would do now."""
-    return await memory.call("rule.test", {**({"rule": rule} if rule else {}), "limit": 100, **visit.scope})
 
 
 def _areas(days: list[dict[str, Any]]) -> list[dict[str, str]]:

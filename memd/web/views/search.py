@@ -46,8 +46,7 @@ async def _hits(memory: AsyncClient, visit: Visit, asked: str, filters: dict[str
     })  # fmt: skip
     verdict = WORDS["verdicts"].get(answer["verdict"], "")
     if answer["verdict"] == "none":
-        unchecked = answer.get("unchecked", "")
-        checked = "The files themselves were looked through." if answer["checked"] else unchecked
+        checked = "The files themselves were looked through." if answer["checked"] else answer.get("unchecked", "")
         verdict = f"{verdict} {checked}".strip()
     most = max((part["adds"] for hit in answer["hits"] for part in hit.get("explain", {}).values()), default=1.0)
     return {**answer, "verdict_words": verdict, "most": most or 1.0, "rows": answer["hits"]}

@@ -85,7 +85,8 @@ async def review(visit: Visit) -> Response:
         proposals = (await memory.proposal_list(**visit.scope))["proposals"]
         conflicts = (await memory.conflict_list(**visit.scope))["notes"]
         expired = (await memory.gc(dry_run=True, **visit.scope))["expired"]
-        report = await _report(memory, visit) if visit.get("look") else None
+        # It looks at everything, so it is asked for.
+        report = (await memory.reflect(dry_run=True, **visit.scope))["workspaces"] if visit.get("look") else None
         secrets = await _secrets(memory) if visit.get("secrets") and not visit.clients.bind else None
     workspaces = [one for one in status["workspaces"] if visit.ns in ("", one["ns"])]
     return await visit.page(
@@ -94,11 +95,6 @@ async def review(visit: Visit) -> Response:
         secrets=secrets, held=[one for one in workspaces if one["held"] or one["missing"]],
         skipped=[{"ns": one["ns"], **left} for one in workspaces for left in one["skipped"]],
     )  # fmt: skip
-
-
-async def _report(memory: AsyncClient, visit: Visit) -> list[dict[str, Any]]:
-    """What a reflection would point out; it looks at everything, so it is asked for."""
-    return (await memory.reflect(dry_run=True, **visit.scope))["workspaces"]
 
 
 async def _secrets(memory: AsyncClient) -> dict[str, Any]:
