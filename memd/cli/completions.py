@@ -31,7 +31,7 @@ def _completer(method: str, rows: str, name: str = "", **params: Any) -> Callabl
 SCOPED = ("list", "tag.list")
 workspaces = _completer("workspace.list", "workspaces", "ns")
 _jobs = _completer("job.list", "jobs", "name")
-_keys = _completer("list", "memories", "key", limit=daemon_calls.LIST_PAGE)
+_keys = _completer("list", "memories", "key", limit=daemon_calls.PAGES["list"][1])
 _roles, _tags = _completer("list", "roles", limit=1), _completer("tag.list", "tags", "tag")
 BY_NAME = {"key": _keys, "from": _keys, "to": _keys, "keys": _keys, "role": _roles, "tags": _tags}
 

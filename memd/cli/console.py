@@ -27,13 +27,19 @@ def out(text: str) -> None:
     _write(sys.stdout, text + "\n")
 
 
+def out_or_note(text: str, nothing: str) -> None:
+    """`out`; where the text is empty, a note that says so."""
+    if text:
+        out(text)
+    else:
+        note(nothing)
+
+
 def page(text: str) -> None:
     """`out`, but through a pager, as git does, where it is more than the terminal shows at once."""
-    if not on_terminal(sys.stdout) or text.count("\n") < _size(sys.stdout)[1] - 1:
-        out(text)
-        return
+    fits = not on_terminal(sys.stdout) or text.count("\n") < _size(sys.stdout)[1] - 1
     pager = os.environ.get("MEMD_PAGER", os.environ.get("PAGER", "less"))
-    if pager in ("", "cat") or os.environ.get("TERM") == "dumb" or not _paged(pager, text):
+    if fits or pager in ("", "cat") or os.environ.get("TERM") == "dumb" or not _paged(pager, text):
         out(text)
 
 
@@ -63,13 +69,13 @@ def width() -> int:
 
 def _size(stream: TextIO) -> tuple[int, int]:
     """Columns and lines of a terminal; the variables of that name count before what it says of itself."""
-    columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
     try:
         terminal = os.get_terminal_size(stream.fileno())
     except OSError:
         terminal = os.terminal_size((0, 0))
-    size = (int(columns) if columns.isdigit() else terminal[0], int(lines) if lines.isdigit() else terminal[1])
-    return max(size[0] or PAGE_WIDTH, LEAST_WIDTH), size[1] or PAGE_LINES
+    given = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
+    columns, lines = (int(text) if text.isdigit() else told for text, told in zip(given, terminal, strict=True))
+    return max(columns or PAGE_WIDTH, LEAST_WIDTH), lines or PAGE_LINES
 
 
 def line(text: str) -> None:
@@ -112,19 +118,23 @@ def diff(text: str) -> None:
     if not wants_colour():
         quoted(text)
         return
-    lines = neutralise(text.removesuffix("\n")).split("\n")
-    page("\n".join(f"{colour}{line}{END}" if (colour := _diff_colour(line)) else line for line in lines))
+    page("\n".join(map(_coloured, neutralise(text.removesuffix("\n")).split("\n"))))
 
 
-def _diff_colour(line: str) -> str:
-    if line.startswith(("+++ ", "--- ")):
-        return BOLD
-    return {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], "")
+def _coloured(line: str) -> str:
+    """A line of a diff."""
+    colour = BOLD if line.startswith(("+++ ", "--- ")) else {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1])
+    return f"{colour}{line}{END}" if colour else line
+
+
+def raw(data: bytes) -> None:
+    """Write a piece of a larger whole to standard output."""
+    _flush(sys.stdout, data)
 
 
 def json(result: Mapping[str, Any]) -> None:
     """Write a result as the wire has it: one line of JSON."""
-    _flush(sys.stdout, wire.encode(result))
+    raw(wire.encode(result))
 
 
 def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
@@ -133,11 +143,6 @@ def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
         json(result)
     else:
         out(neutralise(text))
-
-
-def raw(data: bytes) -> None:
-    """Write a piece of a larger whole to standard output."""
-    _flush(sys.stdout, data)
 
 
 def note(text: str) -> None:
@@ -160,10 +165,9 @@ def report(error: MemdError, as_json: bool = False) -> int:
     """Say what happened and what to do, with `--json` as JSON where the result would be; the exit code."""
     if as_json:
         json({"error": wire.error_object(error)})
-        return error.exit_code
-    note(error.message)
-    if error.hint:
-        _write(sys.stderr, "  " + neutralise(error.hint).replace("\n", "\n  ") + "\n")
+    else:
+        hint = f"\n{neutralise(error.hint)}" if error.hint else ""
+        note(error.message + hint.replace("\n", "\n  "))
     return error.exit_code
 
 

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
 REMOTE = "MEMD_REMOTE"
 """The variable of the environment that has the address of a hub."""
-BUS_PAGE = 200
-LIST_PAGE = 1_000
+PAGES = {"bus": ("entries", 200), "list": ("memories", 1_000), "tree": ("memories", 5_000)}
+"""What the rows of an answer are called, and the most that one answer has."""
 GREP_PAGE = 1_000
-TREE_PAGE = 5_000
-"""The most rows that one answer has."""
 BAR_WIDTH = 30
 REDRAW_SECONDS = 0.05
 PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questions": "asking",
@@ -96,12 +94,11 @@ def scope(client: Client, args: dict[str, Any]) -> dict[str, Any]:
 # --- page by page -------------------------------------------------------------------------------------------------
 
 
-def all_rows(
-    client: Client, method: str, params: dict[str, Any], rows: str, limit: int | None, page: int
-) -> dict[str, Any]:
+def all_rows(client: Client, method: str, params: dict[str, Any], limit: int | None = 0) -> dict[str, Any]:
     """One answer that has as many rows as were asked for: all of them for 0, the daemon's own number for None."""
     if limit is None:
         return client.call(method, params)
+    rows, page = PAGES[method]
     result = client.call(method, {**params, "limit": min(limit or page, page)})
     total = min(limit or result["total"], result["total"])
     while len(result[rows]) < total:

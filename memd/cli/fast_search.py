@@ -84,9 +84,7 @@ def answer_query(query: TypedQuery) -> int:
     with daemon_calls.connect(not query.args.get("no_start")) as client:
         params = {**query.params(), **daemon_calls.scope(client, query.args)}
         if query.format == "entries":
-            result = daemon_calls.all_rows(
-                client, "bus", params, "entries", query.args.get("limit"), daemon_calls.BUS_PAGE
-            )
+            result = daemon_calls.all_rows(client, "bus", params, query.args.get("limit"))
             code = code_of(result["entries"], result)
         else:
             result = client.call("query", params)

@@ -53,17 +53,15 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
         if count and shown:
             lines[-1] += "; these are the closest passages"
         elif count:
-            lines.append(
-                f"to see the closest {'passage' if count == 1 else f'{count} passages'} all the same, add --all"
-            )
+            closest = "passage" if count == 1 else f"{count} passages"
+            lines.append(f"to see the closest {closest} all the same, add --all")
         if result.get("unchecked"):
             lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
         if result.get("pending"):
             lines.append(still_indexing(result["pending"]))
     elif result.get("verdict") == "weak":
-        unknown = [
-            f"“{one_line(word)}”" for word in result.get("missing", ()) if word not in result.get("corrected", ())
-        ]
+        missing = [word for word in result.get("missing", ()) if word not in result.get("corrected", ())]
+        unknown = [f"“{one_line(word)}”" for word in missing]
         lines.append("these match weakly" + (f": no note has {', '.join(unknown)}" if unknown else ""))
     if many := result.get("resting"):
         more = "1 more passage rests" if many == 1 else f"{many} more passages rest"
@@ -134,13 +132,8 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
     place, key = f"{one_line(hit['path'])}:{hit['start_line']}", one_line(hit["key"])
     workspace = one_line(hit["ns"]) if several else ""
     date = "" if (hit.get("date") or "") in hit["path"] else one_line(hit["date"])
-    rest = [
-        date,
-        "team" if hit.get("layer") == "team" else "",
-        f"score {hit['score']:.3f}" if hit.get("explain") else "",
-        _aside(hit),
-        by(hit),
-    ]
+    team = "team" if hit.get("layer") == "team" else ""
+    rest = [date, team, f"score {hit['score']:.3f}" if hit.get("explain") else "", _aside(hit), by(hit)]
     room = console.width() - sum(len(part) + 2 for part in (workspace, place, key, *rest) if part)
     heading = _cut(_heading(hit), room)
     if colour:
@@ -225,7 +218,16 @@ def _text(hit: dict[str, Any], colour: bool) -> list[str]:
 
 def marked(text: str, marks: Any, colour: bool) -> str:
     """The text made safe to show and, in colour, with its matches marked."""
-    return _mark(text, _spans(marks, len(text))) if colour else neutralise(text)
+    if not colour:
+        return neutralise(text)
+    pieces, at = [], 0
+    for start, end in _spans(marks, len(text)):
+        # Made safe piece by piece, so that the marks still fit when characters go. Colour ends with the line: what
+        # follows is cut and indented by lines.
+        match = neutralise(text[start:end]).replace("\n", f"{END}\n{MATCH}")
+        pieces += [neutralise(text[at:start]), f"{MATCH}{match}{END}"]
+        at = end
+    return "".join([*pieces, neutralise(text[at:])])
 
 
 def _spans(marks: Any, length: int) -> list[tuple[int, int]]:
@@ -236,17 +238,6 @@ def _spans(marks: Any, length: int) -> list[tuple[int, int]]:
         if start < end:
             spans.append((start, end))
     return spans
-
-
-def _mark(text: str, spans: list[tuple[int, int]]) -> str:
-    """Made safe piece by piece, so that the marks still fit when characters go."""
-    pieces, at = [], 0
-    for start, end in spans:
-        # Colour ends with the line: what follows is cut and indented by lines.
-        match = neutralise(text[start:end]).replace("\n", f"{END}\n{MATCH}")
-        pieces += [neutralise(text[at:start]), f"{MATCH}{match}{END}"]
-        at = end
-    return "".join([*pieces, neutralise(text[at:])])
 
 
 # --- other formats ------------------------------------------------------------------------------------------------
@@ -270,10 +261,7 @@ def blocks(result: Mapping[str, Any], colour: bool) -> str:
     """What `grep` found: each block with its file and the line of its first match."""
     several = len(result["ns"]) > 1
     return "\n".join(
-        _block(
-            _place(block, several), _with_author(f"line {block['line']}", block), _marked_lines(block, colour), colour
-        )
-        for block in result["blocks"]
+        _block(block, several, block["line"], _marked_lines(block, colour), colour) for block in result["blocks"]
     )
 
 
@@ -282,12 +270,8 @@ def entries(result: Mapping[str, Any]) -> str:
     return "\n\n".join(_entry(entry) for entry in result["entries"])
 
 
-def columns(result: Mapping[str, Any]) -> str:
-    """Memories, one a line: role, title, time; on a terminal no longer than a line."""
-    return "\n".join(map(_columns, result["memories"]))
-
-
-def _columns(row: Mapping[str, Any]) -> str:
+def columns(row: Mapping[str, Any]) -> str:
+    """A memory in a line: role, title, time; on a terminal no longer than that."""
     role, title, end = f"{one_line(row['role']):<10}", one_line(row["title"]), f"{one_line(row['time'])}  {by(row)}"
     if console.on_terminal(sys.stdout):
         title = _cut(title, max(console.width() - len(role) - len(end.rstrip()) - 2, LEAST_CUT))
@@ -295,9 +279,8 @@ def _columns(row: Mapping[str, Any]) -> str:
 
 
 def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:
-    return (
-        f"Memory Result {nth}: [source: {_with_author(_place(hit, several), hit)}]\n{neutralise(hit['text']).rstrip()}"
-    )
+    source = _with_author(_place(hit, several), hit)
+    return f"Memory Result {nth}: [source: {source}]\n{neutralise(hit['text']).rstrip()}"
 
 
 def _entry(entry: Mapping[str, Any]) -> str:
@@ -315,9 +298,7 @@ def _file(hit: Mapping[str, Any], several: bool) -> str:
 def _hit_as_block(hit: Mapping[str, Any], several: bool, colour: bool) -> str:
     text, marks = hit["text"], hit.get("marks") or []
     line = hit["start_line"] + (text.count("\n", 0, min(mark[0] for mark in marks)) if marks else 0)
-    return _block(
-        _place(hit, several), _with_author(f"line {line}", hit), marked(text, marks, colour).rstrip("\n"), colour
-    )
+    return _block(hit, several, line, marked(text, marks, colour).rstrip("\n"), colour)
 
 
 def _marked_lines(block: Mapping[str, Any], colour: bool) -> str:
@@ -326,8 +307,8 @@ def _marked_lines(block: Mapping[str, Any], colour: bool) -> str:
     return "\n".join(marked(line, spans.get(number), colour) for number, line in numbered)
 
 
-def _block(place: str, where: str, text: str, colour: bool) -> str:
-    head = f"--- {place} ({where}) ---"
+def _block(found: Mapping[str, Any], several: bool, line: int, text: str, colour: bool) -> str:
+    head = f"--- {_place(found, several)} ({_with_author(f'line {line}', found)}) ---"
     return f"{PLACE}{head}{END}\n{text}\n---" if colour else f"{head}\n{text}\n---"
 
 
@@ -391,10 +372,9 @@ def _wrapped_line(text: str, start: int, end: int, width: int) -> Iterator[Span]
 
 def _fitting(text: str, start: int, end: int, width: int) -> int:
     """How far a text fits into some columns; one character at least."""
-    columns, at = 0, start
-    while at < end:
-        columns += 2 if text[at] >= WIDE and not "\u1d00" <= text[at] <= "\u2e7f" else 1
+    columns = 0
+    for at, char in enumerate(text[start : min(end, start + width + 1)], start):
+        columns += 2 if char >= WIDE and not "\u1d00" <= char <= "\u2e7f" else 1
         if columns > width:
-            break
-        at += 1
-    return max(at, start + 1)
+            return max(at, start + 1)
+    return end

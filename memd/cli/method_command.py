@@ -70,7 +70,7 @@ Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="
 
 
 def command_group(
-    app: typer.Typer, name: str, about: str, no_args_is_help: bool = False, hidden: bool = False
+    app: typer.Typer, name: str, about: str, no_args_is_help: bool = True, hidden: bool = False
 ) -> typer.Typer:
     """Register a group of commands, such as `memd edge`."""
     group = typer.Typer(help=about, no_args_is_help=no_args_is_help, rich_markup_mode=None)

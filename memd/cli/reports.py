@@ -20,7 +20,7 @@ def status(result: Mapping[str, Any]) -> str:
     """The screen of `memd status`."""
     blocks = [
         [_headline(result)],
-        workspaces(result["workspaces"]).splitlines() or ["no workspaces yet; begin with: memd add ."],
+        [workspaces(result["workspaces"])],
         [
             *_fact("pending", _pending(result)),
             *_fact("model", _model(result)),
@@ -41,25 +41,18 @@ def status(result: Mapping[str, Any]) -> str:
 
 
 def workspaces(entries: list[dict[str, Any]]) -> str:
-    """A table, or nothing when there are none."""
-    rows = [_workspace_row(entry) for entry in entries]
+    """A table, or how to begin when there are none."""
     head = ("workspace", "files", "memories", "chunks", "vectors", "watched by", "last change", "directory")
-    return table([head, *rows]) if rows else ""
+    return table([head, *map(_workspace_row, entries)]) if entries else "no workspaces yet; begin with: memd add ."
 
 
 def _workspace_row(entry: dict[str, Any]) -> tuple[str, ...]:
-    waiting = entry.get("pending_vectors") or 0
+    files, memories, chunks, vectors = (str(entry.get(name, 0)) for name in ("files", "memories", "chunks", "vectors"))
+    waiting = f" (+{entry['pending_vectors']})" if entry.get("pending_vectors") else ""
     watch = "gone, waiting" if entry.get("missing") else str(entry.get("watch", ""))
-    return (
-        one_line(entry["ns"]),
-        str(entry.get("files", 0)),
-        str(entry.get("memories", 0)),
-        str(entry.get("chunks", 0)),
-        f"{entry.get('vectors', 0)}" + (f" (+{waiting})" if waiting else ""),
-        watch + (", held" if entry.get("held") else ""),
-        ago(entry.get("last_change")),
-        one_line(entry["root"]),
-    )
+    held = ", held" if entry.get("held") else ""
+    ns, root, changed = one_line(entry["ns"]), one_line(entry["root"]), ago(entry.get("last_change"))
+    return ns, files, memories, chunks, f"{vectors}{waiting}", f"{watch}{held}", changed, root
 
 
 def table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
@@ -71,12 +64,12 @@ def table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
         if widest <= NARROW:
             break
         widths[widths.index(widest)] -= 1
-    lines = []
-    for row in ([_cell(*cell) for cell in zip(row, widths, strict=True)] for row in rows):
-        first, *others = zip(row, widths, strict=True)
-        cells = [cell.rjust(width) if numbers else cell.ljust(width) for cell, width in others]
-        lines.append("  ".join([first[0].ljust(first[1]), *cells]).rstrip())
-    return "\n".join(lines)
+    align = [str.ljust, *[str.rjust if numbers else str.ljust] * (len(widths) - 1)]
+    lines = (
+        "  ".join(aligned(_cell(text, width), width) for text, width, aligned in zip(row, widths, align, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _cell(text: str, width: int) -> str:
@@ -87,12 +80,10 @@ def _cell(text: str, width: int) -> str:
 
 
 def _headline(result: Mapping[str, Any]) -> str:
-    parts = [f"memd {result['version']} has been running for {duration(result.get('uptime_s') or 0)}"]
-    if result.get("pid"):
-        parts.append(f"pid {result['pid']}")
-    if result.get("memory_mb"):
-        parts.append(f"{result['memory_mb']:.0f} MB")
-    return one_line(", ".join(parts))
+    pid = f", pid {result['pid']}" if result.get("pid") else ""
+    memory = f", {result['memory_mb']:.0f} MB" if result.get("memory_mb") else ""
+    running = duration(result.get("uptime_s") or 0)
+    return one_line(f"memd {result['version']} has been running for {running}{pid}{memory}")
 
 
 def _fact(name: str, value: Any) -> list[str]:
@@ -106,9 +97,9 @@ def _pending(result: Mapping[str, Any]) -> str:
     files, vectors = result.get("pending_files") or 0, result.get("pending_vectors") or 0
     if not files and not vectors:
         return "nothing; everything on disk can be found"
-    parts = [count(files, "file") if files else "", count(vectors, "vector") if vectors else ""]
+    parts = [count(number, what) for number, what in ((files, "file"), (vectors, "vector")) if number]
     left = f", about {duration(result['eta_s'])} left" if result.get("eta_s") else ""
-    return " and ".join(part for part in parts if part) + left
+    return " and ".join(parts) + left
 
 
 def _proposals(result: Mapping[str, Any]) -> str:
@@ -121,8 +112,8 @@ def reloaded(result: Mapping[str, Any]) -> str:
     if not result["changed"]:
         return "the daemon follows it already, or its environment says otherwise: memd config show"
     followed = [name for name in result["changed"] if name not in result["restart"]]
-    lines = [f"the daemon follows {', '.join(followed)}"] if followed else []
-    return "\n".join([*lines, *([f"after memd restart: {', '.join(result['restart'])}"] if result["restart"] else [])])
+    said = {"the daemon follows ": followed, "after memd restart: ": result["restart"]}
+    return "\n".join(f"{words}{', '.join(names)}" for words, names in said.items() if names)
 
 
 def _switch(result: Mapping[str, Any]) -> str:
@@ -157,16 +148,16 @@ def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for all of them, and one for each that failed."""
     on = [job for job in jobs if job["schedule"] != "off"]
     ran, coming = [job for job in on if job.get("last")], [job for job in on if job.get("next")]
-    parts = [f"{len(on)} by the clock"]
+    text = f"{len(on)} by the clock"
     if ran:
         last = max(ran, key=lambda job: str(job["last"]))
-        parts.append(f"last {last['name']} {ago(last['last'])}")
+        text += f", last {last['name']} {ago(last['last'])}"
     if coming:
         soon = min(coming, key=lambda job: str(job["next"]))
-        parts.append(f"next {soon['name']} {until(soon['next'])}")
+        text += f", next {soon['name']} {until(soon['next'])}"
     failed = [job for job in ran if str(job.get("result")).startswith("failed")]
     lines = [line for job in failed for line in _fact("job", f"{job['name']} {ago(job['last'])}: {job['result']}")]
-    return [*_fact("jobs", f"{', '.join(parts)} (memd jobs)"), *lines]
+    return [*_fact("jobs", f"{text} (memd jobs)"), *lines]
 
 
 def scheduled(schedule: str) -> str:
@@ -214,14 +205,17 @@ def _skipped(rows: list[dict[str, Any]]) -> list[str]:
 
 def _degraded(result: Mapping[str, Any]) -> list[str]:
     details = result.get("degraded_details") or [{"what": what} for what in result.get("degraded") or ()]
-    if not details:
-        return ["degraded  nothing; all is well"]
     lines = []
     for detail in details:
         lines.append(one_line(f"degraded  {detail['what']}" + (f": {detail['why']}" if detail.get("why") else "")))
         if detail.get("fix"):
             lines.append(one_line(f"          → {detail['fix']}"))
-    return lines
+    return lines or ["degraded  nothing; all is well"]
+
+
+def place(memory: Mapping[str, Any]) -> str:
+    """A memory by its key, and where it stands."""
+    return f"{memory['key']}  {memory['path']}:{memory['start_line']}"
 
 
 def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
@@ -234,24 +228,19 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     if entry.get("missing"):
         return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
     if not result["files"]:
-        text = f"{name} {verb} ({root}), and no file matches yet\n  memd looks for: {one_line(', '.join(globs))}"
-        if others:
-            text += f"\n  {count(others, 'other Markdown file')} can be read instead:"
-            text += f" memd remove {name} && memd add {root} --glob '**/*.md'"
-        return text
+        again = f"memd remove {name} && memd add {root} --glob '**/*.md'"
+        instead = f"\n  {count(others, 'other Markdown file')} can be read instead: {again}" if others else ""
+        looks = f"memd looks for: {one_line(', '.join(globs))}"
+        return f"{name} {verb} ({root}), and no file matches yet\n  {looks}{instead}"
     text = f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"
     pending = result.get("pending") or 0
     return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")
 
 
 def synced(result: Mapping[str, Any]) -> str:
-    parts = [count(result["files"], "file"), f"{result['changed']} changed", f"{result['removed']} removed"]
-    text = ", ".join(parts) + f" ({result['took_ms']:.0f} ms)"
-    if result.get("held"):
-        text += (
-            "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
-        )
-    return text
+    held = "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
+    changes = f"{result['changed']} changed, {result['removed']} removed ({result['took_ms']:.0f} ms)"
+    return f"{count(result['files'], 'file')}, {changes}{held if result.get('held') else ''}"
 
 
 def rebuilt(result: Mapping[str, Any]) -> str:
@@ -261,21 +250,16 @@ def rebuilt(result: Mapping[str, Any]) -> str:
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
-    lines = [line for finding in result["findings"] for line in _finding(finding)]
-    if result["ok"]:
-        return "\n".join([*lines, "all is well"])
     more = "what is still broken needs you" if fixed else "to repair what can be repaired: memd doctor --fix"
-    return "\n".join([*lines, more])
+    return "\n".join([*map(_finding, result["findings"]), "all is well" if result["ok"] else more])
 
 
-def _finding(finding: dict[str, Any]) -> list[str]:
-    first, *rest = neutralise(
-        f"{finding['name']}: {finding['detail']}" if finding.get("detail") else finding["name"]
-    ).split("\n")
-    lines = [f"{MARKS.get(finding['state'], finding['state'])}{first}", *(f"        {line}" for line in rest)]
-    if finding["state"] in ("warn", "broken") and finding.get("fix"):
-        lines.append(one_line(f"        → {finding['fix']}"))
-    return lines
+def _finding(finding: dict[str, Any]) -> str:
+    detail = f": {finding['detail']}" if finding.get("detail") else ""
+    text = neutralise(finding["name"] + detail).replace("\n", "\n        ")
+    wrong = finding["state"] in ("warn", "broken") and finding.get("fix")
+    fix = f"\n        → {one_line(finding['fix'])}" if wrong else ""
+    return f"{MARKS.get(finding['state'], finding['state'])}{text}{fix}"
 
 
 def count(number: int, what: str) -> str:

@@ -14,7 +14,7 @@ from memd.config.schema import RULES, SECTIONS, Settings
 from memd.errors import ConfigError, NoDaemon
 
 app = typer.Typer()
-config_app = command_group(app, "config", "Writes, shows or checks the settings.")
+config_app = command_group(app, "config", "Writes, shows or checks the settings.", no_args_is_help=False)
 
 
 @config_app.command()
@@ -67,20 +67,15 @@ def check(json: Json = False) -> None:
         workspaces = len(load.load().workspaces)
     except ConfigError as error:
         problems.found += error.message.split("\n  ")[1:] or [error.message]
-    problems.found += _wrong_rules()
+    if load.written_rules():
+        # The daemon's program knows their language, and need not be running for it.
+        problems.found += map(str, daemon_calls.run_without_daemon("--check-rules")["problems"])
     if json:
         console.json({"ok": not problems.found, "config": str(file), "problems": problems.found})
         raise typer.Exit(ConfigError.exit_code if problems.found else 0)
     problems.raise_if_any()
     where = str(file) if file.exists() else f"no config file (it would be {file}), so the defaults hold"
     console.line(f"all is well: {where}, {reports.count(workspaces, 'workspace')}")
-
-
-def _wrong_rules() -> list[str]:
-    """What is wrong with the rules: the daemon's program knows their language, and need not be running for it."""
-    if not load.written_rules():
-        return []
-    return [str(problem) for problem in daemon_calls.run_without_daemon("--check-rules")["problems"]]
 
 
 def _source(given: dict[str, Any], section: str, name: str) -> str:
@@ -98,10 +93,7 @@ def _as_json(settings: Settings) -> dict[str, Any]:
         "config": str(file),
         "settings": {
             section: {
-                name: {
-                    "value": getattr(getattr(settings, section), name),
-                    "source": _source(given, section, name),
-                }
+                name: {"value": getattr(getattr(settings, section), name), "source": _source(given, section, name)}
                 for name in fields_of(kind)
             }
             for section, kind in SECTIONS.items()

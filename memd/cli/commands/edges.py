@@ -3,7 +3,8 @@
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -33,9 +34,7 @@ Command = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the edges, and add none.")]
 
 app = typer.Typer()
-edge_app = command_group(
-    app, "edge", "Declares edges between memories, removes them, lists them.", no_args_is_help=True
-)
+edge_app = command_group(app, "edge", "Declares edges between memories, removes them, lists them.")
 
 
 # The keyword arguments are named as on the wire, and `from` is a word of Python's own.
@@ -62,13 +61,10 @@ def _related(args: Args) -> None:
     args["rel"] = RELATED
 
 
-def _add_or_remove(client: Client, params: Args, args: Args) -> Result:
-    return call(client, "edge.rm" if args["rm"] else "edge.add", params)
-
-
 @method_command(
-    app, "edge.add", leave_out=["rel"], prepare=_related, send=_add_or_remove, rm=Remove,
-    to=typer.Argument(metavar="B"), **{"from": typer.Argument(metavar="A")},
+    app, "edge.add", leave_out=["rel"], prepare=_related, rm=Remove, to=typer.Argument(metavar="B"),
+    send=lambda client, params, args: call(client, "edge.rm" if args["rm"] else "edge.add", params),
+    **{"from": typer.Argument(metavar="A")},
 )  # fmt: skip
 def link(result: Result, args: Args) -> None:
     """Links two memories, as `memd edge add A relates_to B` does."""
@@ -82,24 +78,25 @@ def related(result: Result, args: Args) -> None:
 
 @method_command(app, "clusters")
 def clusters(result: Result, args: Args) -> None:
-    for cluster in result["clusters"]:
-        state = "wants a summary" if cluster["wants_summary"] else f"summed up by {cluster['summary']}"
-        console.line(f"{reports.count(cluster['size'], 'memory')}, {state}")
-        for memory in cluster["memories"]:
-            console.line(f"  {memory['key']}  {memory['heading']}")
-    if not result["clusters"]:
-        console.note("no memories are so much alike that they make a group")
+    lines = chain.from_iterable(map(_cluster, result["clusters"]))
+    console.lines(lines, "no memories are so much alike that they make a group")
+
+
+def _cluster(cluster: Result) -> Iterator[str]:
+    state = "wants a summary" if cluster["wants_summary"] else f"summed up by {cluster['summary']}"
+    yield f"{reports.count(cluster['size'], 'memory')}, {state}"
+    yield from (f"  {memory['key']}  {memory['heading']}" for memory in cluster["memories"])
 
 
 @method_command(app, "edge.candidates", name="edge-candidates")
 def candidates(result: Result, args: Args) -> None:
     """Lists linked pairs without a relation type, for someone to name it with `memd edge add`."""
-    for pair in result["candidates"]:
-        console.line(f"{pair['weight']:.2f}  {pair['from']['key']}  {pair['to']['key']}")
-        for end in ("from", "to"):
-            console.line(f"      {_short(pair[end]['text'])}")
-    if not result["candidates"]:
-        console.note("every linked pair has a relation type")
+    console.lines(chain.from_iterable(map(_pair, result["candidates"])), "every linked pair has a relation type")
+
+
+def _pair(pair: Result) -> Iterator[str]:
+    yield f"{pair['weight']:.2f}  {pair['from']['key']}  {pair['to']['key']}"
+    yield from (f"      {_short(pair[end]['text'])}" for end in ("from", "to"))
 
 
 def _line(edge: Result) -> str:
@@ -227,16 +224,15 @@ def context(result: Result, args: Args) -> None:
         console.note(f"degraded: {', '.join(result['degraded'])}; memd status tells more")
 
 
-def _stages(result: Result) -> list[str]:
+def _stages(result: Result) -> Iterator[str]:
     """The counts of every stage, a line each."""
     stages = {name: counts for name, counts in result["explain"].items() if isinstance(counts, dict)}
-    lines = [
-        f"{name}: {', '.join(f'{count} {what}' for what, count in counts.items())}" for name, counts in stages.items()
-    ]
+    for name, counts in stages.items():
+        yield f"{name}: {', '.join(f'{count} {what}' for what, count in counts.items())}"
     estimated = " (estimated)" if result["tokens_estimated"] else ""
-    lines.append(f"tokens: {result['tokens']} of {result['budget']}{estimated}")
-    why = result["explain"]["compaction"]
-    return [*lines, f"a summary would help (memd consolidate): {why}"] if why else lines
+    yield f"tokens: {result['tokens']} of {result['budget']}{estimated}"
+    if why := result["explain"]["compaction"]:
+        yield f"a summary would help (memd consolidate): {why}"
 
 
 @method_command(
@@ -256,24 +252,11 @@ def consolidate(result: Result, args: Args) -> None:
 @method_command(app, "expand")
 def expand(result: Result, args: Args) -> None:
     if args["key"] is None:
-        _show_summaries(result)
+        summaries = (f"{reports.place(summary)}  contains {summary['children']}" for summary in result["summaries"])
+        console.lines(summaries, "there is no summary yet: memd consolidate writes one")
+    elif not result["children"]:
+        console.note(f"{one_line(args['key'])} contains no other memory")
     else:
-        _show_children(args["key"], result)
-
-
-def _show_summaries(result: Result) -> None:
-    summaries = (
-        f"{summary['key']}  {summary['path']}:{summary['start_line']}  contains {summary['children']}"
-        for summary in result["summaries"]
-    )
-    console.lines(summaries, "there is no summary yet: memd consolidate writes one")
-
-
-def _show_children(key: str, result: Result) -> None:
-    if not result["children"]:
-        console.note(f"{one_line(key)} contains no other memory")
-    for nth, child in enumerate(result["children"]):
-        console.out(
-            f"{chr(10) if nth else ''}{one_line(child['key'])}  {one_line(child['path'])}:{child['start_line']}"
-        )
-        console.quoted(child["text"])
+        for nth, child in enumerate(result["children"]):
+            console.out(("\n" if nth else "") + one_line(reports.place(child)))
+            console.quoted(child["text"])

@@ -87,7 +87,8 @@ def _about(entry: dict[str, Any]) -> str:
     """What an entry is about: memories that moved, a key, else some files."""
     detail = entry["detail"]
     if moves := detail.get("moves"):
-        count, shown = detail.get("moved", len(moves)), [_move(move) for move in moves[:2]]
+        count = detail.get("moved", len(moves))
+        shown = [f"{move['key']} → {move['to']} ({move['why']})" for move in moves[:2]]
     elif detail.get("tied"):
         return f"{reports.count(detail['tied'], 'link')} by a rule"
     elif detail.get("token"):
@@ -101,10 +102,6 @@ def _about(entry: dict[str, Any]) -> str:
     if len(text) > WIDE and len(shown) > 1:
         text, shown = one_line(f"{target}{shown[0]}"), shown[:1]
     return f"{text[:WIDE]} and {count - len(shown):,} more" if count > len(shown) else text[:WIDE]
-
-
-def _move(move: dict[str, Any]) -> str:
-    return f"{move['key']} → {move['to']} ({move['why']})"
 
 
 @method_command(app, "undo")
@@ -123,11 +120,9 @@ def undo(result: Result, args: Args) -> None:
 
 @method_command(app, "trash", defaults={"limit": 50})
 def trash(result: Result, args: Args) -> None:
-    for file in result["files"]:
-        console.line(f"{local_time(file['at'])}  {'editor':<8}  {file['path']} (the whole file)   {file['restore']}")
-    for memory in result["memories"]:
-        console.line(f"{local_time(memory['gone'])}  {memory['who']:<8}  {memory['key']}   {memory['restore']}")
-    if result["total"] > len(result["memories"]):
-        console.note(f"{result['total'] - len(result['memories']):,} more; --limit shows them")
-    if not (result["files"] or result["memories"]):
-        console.note("nothing was removed")
+    gone = [(file["at"], "editor", f"{file['path']} (the whole file)", file["restore"]) for file in result["files"]]
+    gone += [(memory["gone"], memory["who"], memory["key"], memory["restore"]) for memory in result["memories"]]
+    lines = (f"{local_time(at)}  {who:<8}  {what}   {restore}" for at, who, what, restore in gone)
+    console.lines(lines, "nothing was removed")
+    if (more := result["total"] - len(result["memories"])) > 0:
+        console.note(f"{more:,} more; --limit shows them")

@@ -102,7 +102,7 @@ def _decision(key: str, result: Result) -> str:
 
 # --- rules --------------------------------------------------------------------------------------------------------
 
-rule_app = command_group(app, "rule", "Lists, changes or tries the rules by which memories age.", no_args_is_help=True)
+rule_app = command_group(app, "rule", "Lists, changes or tries the rules by which memories age.")
 
 
 @method_command(rule_app, "rule.list", name="list")
@@ -120,19 +120,16 @@ def set_rule(result: Result, args: Args) -> None:
 
     Quote it, for the shell's sake: memd rule set chatter 'tag=chat idle>30d -> archive'
     """
-    _show_rule(result["rule"])
+    console.line(_rule(result["rule"]))
 
 
 @method_command(rule_app, "rule.rm", name="rm")
 def remove_rule(result: Result, args: Args) -> None:
-    if result["rule"]:
-        _show_rule(result["rule"])
-    else:
-        console.line(f"{result['name']} is gone")
+    console.line(_rule(result["rule"]) if result["rule"] else f"{result['name']} is gone")
 
 
-def _show_rule(rule: Result) -> None:
-    console.line(f"{rule['name']} is {'on' if rule['enabled'] else 'off'}: {rule['rule']}")
+def _rule(rule: Result) -> str:
+    return f"{rule['name']} is {'on' if rule['enabled'] else 'off'}: {rule['rule']}"
 
 
 @method_command(rule_app, "rule.test", name="test", words="rule", rule=typer.Argument(metavar="[NAME|RULE]"))

@@ -31,11 +31,10 @@ def put(result: Result, args: Args) -> None:
         console.line("Nothing was written")
 
 
-def _patch_from_stdin(args: Args) -> None:
-    args["patch"] = standard_input("patch")
-
-
-@method_command(app, "patch", leave_out=["patch"], prepare=_patch_from_stdin, if_version=IF_VERSION)
+@method_command(
+    app, "patch", leave_out=["patch"], prepare=lambda args: args.update(patch=standard_input("patch")),
+    if_version=IF_VERSION,
+)  # fmt: skip
 def patch(result: Result, args: Args) -> None:
     """Applies a unified diff from standard input to a memory.
 
@@ -60,10 +59,9 @@ def rm(result: Result, args: Args) -> None:
 
 
 def _show_purged(key: str, result: Result) -> None:
-    gone = result["purged"]
     for kept in result["kept"]:
         console.note(f"out of reach: {kept['what']} ({kept['why']})")
-    versions, texts = reports.count(gone["versions"], "version"), reports.count(gone["texts"], "text")
+    versions, texts = (reports.count(result["purged"][f"{name}s"], name) for name in ("version", "text"))
     console.line(f"Forgot {key} for good: {versions}, {texts}")
 
 
@@ -91,18 +89,14 @@ def gc(result: Result, args: Args) -> None:
         return
     for memory in result["expired"]:
         what = "deleted" if memory["deleted"] else "expired"
-        console.line(f"{_place(memory)}  {what} {reports.moment(memory['expires'])}")
+        console.line(f"{reports.place(memory)}  {what} {reports.moment(memory['expires'])}")
     for memory in result["dormant"]:
         why = f" ({memory['moved_why']})" if memory["moved_why"] else ""
-        console.line(f"{_place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")
+        console.line(f"{reports.place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")
     if not (result["expired"] or result["dormant"]):
         console.note("No expired and no dormant memories.")
     if more := result["dormant_total"] - len(result["dormant"]):
         console.note(f"and {more:,} more that rest (all of them: memd list --tier dormant)")
-
-
-def _place(memory: Result) -> str:
-    return f"{memory['key']}  {memory['path']}:{memory['start_line']}"
 
 
 # --- what memories declare ----------------------------------------------------------------------------------------
@@ -110,10 +104,8 @@ def _place(memory: Result) -> str:
 
 def _key_or_file(args: Args) -> None:
     if bool(args["key"]) == bool(args["touching"]) or (args["touching"] and args["add"]):
-        raise UsageError(
-            "a memory or a file must be named",
-            "memd files KEY, memd files KEY --add PATH, or memd files --touching PATH",
-        )
+        ways = "memd files KEY, memd files KEY --add PATH, or memd files --touching PATH"
+        raise UsageError("a memory or a file must be named", ways)
 
 
 @method_command(app, "files", prepare=_key_or_file, touching=PATH, add=PATH)
@@ -126,7 +118,7 @@ def files(result: Result, args: Args) -> None:
         console.lines(memories, f"no memory names {args['touching']}")
 
 
-tags_app = command_group(app, "tags", "Lists the tags, renames one or removes one.")
+tags_app = command_group(app, "tags", "Lists the tags, renames one or removes one.", no_args_is_help=False)
 
 
 @method_command(tags_app, "tag.list", of_group=True)

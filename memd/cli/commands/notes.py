@@ -8,7 +8,7 @@ from memd.cli import console
 from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command, text_of, wire_params
 from memd.errors import NotFound, UsageError
 from memd.protocol.client import Client
-from memd.protocol.safe_text import neutralise
+from memd.protocol.safe_text import neutralise, one_line
 
 ROLE = typer.Option("--role", metavar="R")
 TITLE = typer.Option("--title", metavar="T")
@@ -62,7 +62,7 @@ Set = Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Replace 
 AllowSecret = Annotated[
     bool, typer.Option("--allow-secret", help="Write it even if it seems to hold a key, a token or a password.")
 ]
-topic_app = command_group(app, "topic", "Keeps knowledge by topic.")
+topic_app = command_group(app, "topic", "Keeps knowledge by topic.", no_args_is_help=False)
 
 
 @method_command(topic_app, "topic.memorize", words="content", summary=SUMMARY, content=CONTENT)
@@ -123,9 +123,6 @@ def search(result: Result, args: Args) -> None:
 @method_command(topic_app, "topic.list", name="list")
 def list_topics(result: Result, args: Args) -> None:
     """Lists the topics, separated by commas."""
-    if result["text"]:
-        console.line(result["text"])
-    else:
-        console.note("there are no topics yet; begin: memd topic memorize TOPIC TEXT")
+    console.out_or_note(one_line(result["text"]), "there are no topics yet; begin: memd topic memorize TOPIC TEXT")
     for entry in result["missing"]:
         console.note(f"the index lists {entry['topic']}, but its file is gone: memd topic forget {entry['topic']}")

@@ -8,7 +8,6 @@ import typer
 
 from memd.cli import console, daemon_calls, reports
 from memd.cli.method_command import Args, Result, command_group, method_command
-from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise
 
 USUAL = 0.5
@@ -56,11 +55,9 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none"
 
 
-def _whole_tree(client: Client, params: Args, args: Args) -> dict[str, Any]:
-    return daemon_calls.all_rows(client, "tree", params, "memories", 0, daemon_calls.TREE_PAGE)
-
-
-@method_command(app, "tree", send=_whole_tree, leave_out=["limit"])
+@method_command(
+    app, "tree", leave_out=["limit"], send=lambda client, params, args: daemon_calls.all_rows(client, "tree", params)
+)
 def tree(result: Result, args: Args) -> None:
     """Lists every memory by file: its key, tier and date.
 
@@ -117,7 +114,7 @@ def _action(action: dict[str, Any]) -> str:
 
 LANGUAGE = typer.Option("--language", "-l")
 ABOUT = "Shows the symbols of the source code around the notes, and how they relate."
-outline_app = command_group(app, "outline", ABOUT, no_args_is_help=True)
+outline_app = command_group(app, "outline", ABOUT)
 TREE: dict[str, Any] = {
     "prepare": lambda args: args.update(format="json" if args["json"] else None), "leave_out": ["format"],
     "language": LANGUAGE,
@@ -152,10 +149,7 @@ def show_map(result: Result, args: Args) -> None:
 
 
 def _show(result: Result, skipped: list[dict[str, Any]]) -> None:
-    if result["text"]:
-        console.out(neutralise(result["text"]))
-    else:
-        console.note("no symbols were found")
+    console.out_or_note(neutralise(result["text"]), "no symbols were found")
     if skipped:
         told = [f"{source['path']}: {source['why']}" for source in skipped]
         console.note("not wholly read: " + "; ".join(console.first(told, 5, "… {} more, which --json lists")))

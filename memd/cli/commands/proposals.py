@@ -16,18 +16,14 @@ app = typer.Typer()
 
 # --- proposal: what agents want to write, for a person to accept or reject ----------------------------------------
 
-proposal_app = command_group(
-    app, "proposal", "Shows what agents want to write, accepts it, rejects it.", no_args_is_help=True
-)
+proposal_app = command_group(app, "proposal", "Shows what agents want to write, accepts it, rejects it.")
 
 
 @method_command(proposal_app, "proposal.list", name="list")
 def list_proposals(result: Result, args: Args) -> None:
     several = len(result["ns"]) > 1
-    if result["proposals"]:
-        console.out("\n\n".join(_proposal(row, several) for row in result["proposals"]))
-    else:
-        console.note("no write of an agent waits for you")
+    proposals = "\n\n".join(_proposal(row, several) for row in result["proposals"])
+    console.out_or_note(proposals, "no write of an agent waits for you")
 
 
 @method_command(proposal_app, "proposal.accept", name="accept")
@@ -74,9 +70,7 @@ def propose(result: Result, args: Args) -> None:
 
 # --- conflict: notes of which git or a file synchroniser has two versions -----------------------------------------
 
-conflict_app = command_group(
-    app, "conflict", "Shows notes of which there are two versions, and makes one of them.", no_args_is_help=True
-)
+conflict_app = command_group(app, "conflict", "Shows notes of which there are two versions, and makes one of them.")
 
 
 @method_command(app, "conflict.list", name="conflicts", hidden=True)

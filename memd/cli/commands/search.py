@@ -9,7 +9,6 @@ import typer
 from memd.cli import console, daemon_calls, fast_search, hits, reports
 from memd.cli.method_command import REQUIRED, Args, Color, Result, declared_command, method_command
 from memd.errors import NotFound, UsageError
-from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 
 Format = Annotated[
@@ -63,10 +62,9 @@ def _key_or_path(args: Args) -> None:
 
 def path_and_line(place: str) -> tuple[str | None, int | None]:
     """`memory/2026-02-15.md:12` as path and line; a key is neither."""
-    found = re.fullmatch(r"(?P<path>[^#]+\.mdk?)(:(?P<line>[1-9]\d{0,8}))?", place)
-    if not found:
-        return None, None
-    return found["path"], int(found["line"]) if found["line"] else None
+    found = re.fullmatch(r"([^#]+\.mdk?)(?::([1-9]\d{0,8}))?", place)
+    path, line = found.groups() if found else (None, None)
+    return path, int(line) if line else None
 
 
 GET: dict[str, Any] = {
@@ -86,8 +84,7 @@ def get(result: Result, args: Args) -> None:
 
 
 def _passage(args: Args) -> None:
-    place = args["file"]
-    path, line = path_and_line(place)
+    path, line = path_and_line(place := args["file"])
     if path is None:
         raise UsageError(f"{place} is no place in a file of notes", "for example: memory/2026-02-15.md:12")
     args |= {"file": path, "line": line or 1, "passage": place}
@@ -117,19 +114,13 @@ def _beside_best(result: Result) -> str:
     return "\n  ".join([f"  {head}  ({one_line(best['path'])}:{best['start_line']})", *lines])
 
 
-def _all_memories(client: Client, params: Args, args: Args) -> dict[str, Any]:
-    return daemon_calls.all_rows(client, "list", params, "memories", args["limit"], daemon_calls.LIST_PAGE)
-
-
-def _of_place(args: Args) -> None:
-    args["path"] = args["path"] or args["place"]
-
-
 PlaceFilter = Annotated[
     str | None, typer.Argument(metavar="[PATH]", help="Only those of this file or folder; the same as --path.")
 ]
 LIST: dict[str, Any] = {
-    "prepare": _of_place, "place": PlaceFilter, "send": _all_memories, "defaults": {"limit": 0},
+    "prepare": lambda args: args.update(path=args["path"] or args["place"]), "place": PlaceFilter,
+    "send": lambda client, params, args: daemon_calls.all_rows(client, "list", params, args["limit"]),
+    "defaults": {"limit": 0},
     "limit": typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
 }  # fmt: skip
 
@@ -139,11 +130,10 @@ LIST: dict[str, Any] = {
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time."""
     if result["memories"]:
-        console.page(hits.columns(result))
+        console.page("\n".join(map(hits.columns, result["memories"])))
     else:
-        console.note(
-            "no memory is like that" if result["roles"] else "there are no memories yet; write one: memd note TEXT"
-        )
+        none = "there are no memories yet; write one: memd note TEXT"
+        console.note("no memory is like that" if result["roles"] else none)
     fast_search.note_unknown_role(args["role"], result["roles"])
 
 
@@ -181,37 +171,29 @@ def report(result: Result, probes: bool, misses: bool) -> str:
     what = "probe" if probes else "question"
     if not result["questions"]:
         return "there are no notes yet that a probe could be made from"
-    blocks = [_table(result, what), _pace(result), _misses(result, what) if misses else _missed(result, what)]
-    return "\n\n".join(block for block in blocks if block)
+    pace = (
+        f"hits have {result['mean_length']:.0f} characters on average; "
+        f"half of the answers took {result['p50_ms']:.1f} ms or less, 95 % took {result['p95_ms']:.1f} ms or less"
+    )
+    return "\n\n".join([_table(result, what), pace, _missed(result, what, misses)])
 
 
 def _table(result: Result, what: str) -> str:
-    parts = {"all": result, **result["categories"]}
     rows = [["", f"{what}s", *result["figures"]]]
-    for category, part in parts.items():
+    for category, part in {"all": result, **result["categories"]}.items():
         figures = (f"{part['figures'][name]:.3f}" for name in result["figures"])
         rows.append([one_line(category), str(part["questions"]), *figures])
     return reports.table(rows, numbers=True)
 
 
-def _pace(result: Result) -> str:
-    return (
-        f"hits have {result['mean_length']:.0f} characters on average; "
-        f"half of the answers took {result['p50_ms']:.1f} ms or less, 95 % took {result['p95_ms']:.1f} ms or less"
-    )
-
-
-def _missed(result: Result, what: str) -> str:
-    count = result["missed"]
-    if not count:
+def _missed(result: Result, what: str, misses: bool) -> str:
+    if misses and result["misses"]:
+        blocks = list(map(_miss, result["misses"]))
+        return "\n".join(console.first(blocks, len(blocks), "and {} more", result["missed"]))
+    if not result["missed"]:
         return f"every {what} had its answer among the first five hits"
-    return f"{count} of {result['questions']} had no answer among the first five hits; to see them: --misses"
-
-
-def _misses(result: Result, what: str) -> str:
-    blocks = [_miss(entry) for entry in result["misses"]]
-    more = console.first(blocks, len(blocks), "and {} more", result["missed"])
-    return "\n".join(more) if blocks else _missed(result, what)
+    found = f"{result['missed']} of {result['questions']} had no answer among the first five hits"
+    return f"{found}; to see them: --misses"
 
 
 def _miss(entry: dict[str, Any]) -> str:

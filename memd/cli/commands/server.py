@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -108,10 +107,17 @@ def web(
 
     The first line that it prints is the address, which works once and for ten minutes.
     """
-    given = {"--port": str(port) if port else None, "--ns": ns}
-    flags = [f"{name}={value}" for name, value in given.items() if value is not None]
-    flags += [name for name, on in {"--read-only": read_only, "--no-open": no_open}.items() if on]
-    process.become(process.web_command(*flags))
+    process.become(process.web_command(*_flags(port=port, ns=ns, read_only=read_only, no_open=no_open)))
+
+
+def _flags(**given: Any) -> Iterator[str]:
+    """Options as another program takes them: with a value, with each of several values, or as a switch."""
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            yield flag
+        elif value not in (None, False):
+            yield from (f"{flag}={one}" for one in (value if isinstance(value, list) else [value]))
 
 
 @declared_command(
@@ -150,13 +156,12 @@ def logs(
 
 def last_lines(file: Path, count: int) -> list[str]:
     """The newest `count` lines, oldest first."""
-    lines: deque[str] = deque()
+    lines: list[str] = []
     for part in _newest_first(file):
-        found = part.read_text(encoding="utf-8", errors="replace").splitlines()
-        lines.extendleft(reversed(found[-(count - len(lines)) :]))
+        lines = part.read_text(encoding="utf-8", errors="replace").splitlines() + lines
         if len(lines) >= count:
             break
-    return list(lines)
+    return lines[-count:]
 
 
 def _newest_first(file: Path) -> list[Path]:
@@ -168,7 +173,9 @@ def _newest_first(file: Path) -> list[Path]:
 
 def _follow(file: Path) -> Iterator[str]:
     """Lines as they are written, for ever; goes along when the file is rotated."""
-    log, rest = _open_at_end(file), b""
+    log, rest = file.open("rb") if file.is_file() else None, b""
+    if log:
+        log.seek(0, os.SEEK_END)
     while True:
         data = log.read() if log else b""
         *lines, rest = (rest + data).split(b"\n")
@@ -179,14 +186,6 @@ def _follow(file: Path) -> Iterator[str]:
             log = file.open("rb") if file.is_file() else None
         if not data:
             time.sleep(POLL_SECONDS)
-
-
-def _open_at_end(file: Path) -> BinaryIO | None:
-    if not file.is_file():
-        return None
-    log = file.open("rb")
-    log.seek(0, os.SEEK_END)
-    return log
 
 
 def _was_rotated(log: BinaryIO, file: Path) -> bool:
@@ -200,7 +199,7 @@ def _was_rotated(log: BinaryIO, file: Path) -> bool:
 
 Read = Annotated[bool, typer.Option("--read", help="It may read.")]
 
-token_app = command_group(app, "token", "Lets other machines in by the hub, and shuts them out.", no_args_is_help=True)
+token_app = command_group(app, "token", "Lets other machines in by the hub, and shuts them out.")
 
 
 @app.command()
@@ -221,10 +220,7 @@ def serve(
     Agents find MCP at /mcp, memd --remote and Python the same methods as on the socket at /rpc. The first line that it
     prints is the address.
     """
-    given = {"--listen": listen, "--cert": cert, "--key": key}
-    flags = [f"{name}={value}" for name, value in given.items() if value is not None]
-    flags += [f"--host={name}" for name in host or ()] + ["--behind-proxy"] * behind_proxy
-    flags += ["--no-start"] * no_start
+    flags = _flags(listen=listen, cert=cert, key=key, host=host, behind_proxy=behind_proxy, no_start=no_start)
     process.become(process.hub_command(*flags))
 
 
@@ -251,12 +247,11 @@ def add(result: Result, args: Args) -> None:
 def list_tokens(json: Json = False) -> None:
     """Lists who may come in, where, and until when; the tokens themselves are kept nowhere."""
     found = tokens.all_tokens()
-    rows = [_row(token) for token in found]
-    table = reports.table([("name", "workspaces", "may", "made", "expires"), *rows]) if rows else ""
-    if not (table or json):
+    if not (found or json):
         console.note("there is no token; to make one: memd token add NAME --ns WORKSPACE --read")
-    else:
-        console.show({"tokens": [_fields(token) for token in found]}, table, json)
+        return
+    table = reports.table([("name", "workspaces", "may", "made", "expires"), *map(_row, found)])
+    console.show({"tokens": list(map(_fields, found))}, table, json)
 
 
 @method_command(token_app, "token.revoke", name="revoke")

@@ -11,8 +11,13 @@ from memd.config import paths
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
+UNCONFINED = (
+    "a trial of the confined service failed (no namespaces for users here, or memd lies under /tmp): "
+    "it runs without PrivateTmp=, ProtectHome= and the like"
+)
+NO_LINGER = "without linger the service stops when you log out; to let it go on: memd service install --linger"
 app = typer.Typer()
-service_app = command_group(app, "service", "memd as a systemd service of this user.")
+service_app = command_group(app, "service", "memd as a systemd service of this user.", no_args_is_help=False)
 
 
 @service_app.command()
@@ -29,7 +34,9 @@ def install(
         _install_with_launchd(print_only, now, json)
         return
     if print_only:
-        _print_units(web, serve, json)
+        written = service.units(web, serve)
+        text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
+        console.show(written, text, json)
         return
     state = service.install(now, linger, web, serve)
     if json:
@@ -37,14 +44,9 @@ def install(
         return
     console.out(describe(state))
     if not state["confined"]:
-        console.note(
-            "a trial of the confined service failed (no namespaces for users here, or memd lies under /tmp): "
-            "it runs without PrivateTmp=, ProtectHome= and the like"
-        )
+        console.note(UNCONFINED)
     if state["linger"] is False:
-        console.note(
-            "without linger the service stops when you log out; to let it go on: memd service install --linger"
-        )
+        console.note(NO_LINGER)
 
 
 def _install_with_launchd(print_only: bool, now: bool, json: bool) -> None:
@@ -53,12 +55,6 @@ def _install_with_launchd(print_only: bool, now: bool, json: bool) -> None:
         return
     state = service.install_with_launchd(now)
     console.show(state, f"launchd starts memd at login: {state['plist']}", json)
-
-
-def _print_units(web: bool, serve: bool, json: bool) -> None:
-    written = service.units(web, serve)
-    text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
-    console.show(written, text, json)
 
 
 @service_app.command()
@@ -117,8 +113,6 @@ def describe(state: dict[str, Any]) -> str:
 def _unit(shown: dict[str, str]) -> str:
     """`active (running), enabled, pid 42`."""
     parts = [f"{shown.get('ActiveState', 'unknown')} ({shown.get('SubState', '?')})", shown.get("UnitFileState", "")]
-    if shown.get("MainPID", "0") != "0":
-        parts.append(f"pid {shown['MainPID']}")
-    if shown.get("NRestarts", "0") != "0":
-        parts.append(f"restarted {shown['NRestarts']} times")
+    numbers = {"MainPID": "pid {}", "NRestarts": "restarted {} times"}
+    parts += [said.format(shown[name]) for name, said in numbers.items() if shown.get(name, "0") != "0"]
     return ", ".join(part for part in parts if part)

@@ -52,21 +52,19 @@ def export(args: Args) -> None:
         name = daemon_calls.named_workspace(client, args) or (here and daemon_calls.workspace_of(client, here))
         workspaces = [one for one in client.workspace_list()["workspaces"] if name in (None, one["ns"])]
         pieces = _document(client, workspaces, counts)
-        if args["okf"]:
-            names = [str(one["ns"]) for one in workspaces]
-            found = (file for ns in names for file in _files(client, ns, [], [], counts))
-            write_bundle(args["okf"], found, client.log(ns=names, limit=1_000)["entries"] if names else [])
-        elif out is None:
+        if out is None:
             for piece in pieces:
                 console.raw(piece)
             return
+        if args["okf"]:
+            names = [str(one["ns"]) for one in workspaces]
+            found = (file for ns in names for file in _files(client, ns, [], [], counts))
+            write_bundle(out, found, client.log(ns=names, limit=1_000)["entries"] if names else [])
         else:
             _write_whole(out, pieces)
-    assert out is not None
-    if args["json"]:
-        console.json({"path": str(out.resolve()), "ns": [one["ns"] for one in workspaces], **counts})
-    else:
-        console.line(f"{counts['memories']:,} memories of {counts['files']:,} files are in {out}")
+    result = {"path": str(out.resolve()), "ns": [one["ns"] for one in workspaces], **counts}
+    text = f"{counts['memories']:,} memories of {counts['files']:,} files are in {out}"
+    console.show(result, one_line(text), args["json"])
 
 
 def _document(client: Client, workspaces: Sequence[Mapping[str, Any]], counts: dict[str, int]) -> Iterator[bytes]:
@@ -149,19 +147,24 @@ def _must_exist(args: Args) -> None:
         raise NotFound(f"there is no file {args['path']}", "memd export --out FILE writes one")
 
 
+def _all_must_exist(args: Args) -> None:
+    for path in args["paths"]:
+        if not Path(path).exists():
+            raise NotFound(f"there is no {path}", "name a folder, a Markdown file or a file of JSON lines")
+
+
 @method_command(app, "import", name="import", prepare=_must_exist, path=FILE)
 def import_export(result: Result, args: Args) -> None:
     """Takes in an export: files, versions, lives.
 
     A memory that is here with another text stays as it is, and is listed. Doing it twice changes nothing more.
     """
-    _show_import(result)
-
-
-def _all_must_exist(args: Args) -> None:
-    for path in args["paths"]:
-        if not Path(path).exists():
-            raise NotFound(f"there is no {path}", "name a folder, a Markdown file or a file of JSON lines")
+    console.lines(_summary(result))
+    _list("kept as it is here", [f"{entry['key']} ({entry['why']})" for entry in result["kept"]], result["kept_count"])
+    _list("left out", [f"{entry['path']}: {entry['why']}" for entry in result["problems"]])
+    _list("looks like a secret", [f"{entry['place']}: {entry['kind']}" for entry in result["secrets"]])
+    if result["kept"]:
+        console.note("to take the other texts instead: --overwrite")
 
 
 @method_command(app, "ingest", prepare=_all_must_exist, defaults={"paths": REQUIRED}, paths=PATHS)
@@ -172,16 +175,7 @@ def ingest(result: Result, args: Args) -> None:
     sessions (~/.claude/projects, ~/.codex/sessions, conversations.json of ChatGPT and Claude). What is here already
     is copied nowhere.
     """
-    _show_import(result)
-
-
-def _show_import(result: Result) -> None:
-    console.lines(_summary(result))
-    _list("kept as it is here", [f"{entry['key']} ({entry['why']})" for entry in result["kept"]], result["kept_count"])
-    _list("left out", [f"{entry['path']}: {entry['why']}" for entry in result["problems"]])
-    _list("looks like a secret", [f"{entry['place']}: {entry['kind']}" for entry in result["secrets"]])
-    if result["kept"]:
-        console.note("to take the other texts instead: --overwrite")
+    import_export(result, args)
 
 
 def _summary(result: Result) -> Iterator[str]:
@@ -190,10 +184,10 @@ def _summary(result: Result) -> Iterator[str]:
         verb = "would change" if result["dry_run"] else "changed"
         yield f"nothing {verb}: {result['same']:,} memories are here already"
         return
-    parts = [f"{reports.count(result['added'], 'memory')} {would}added"]
-    parts += [f"{result['replaced']:,} {would}replaced"] if result["replaced"] else []
-    parts += [f"{result['same']:,} were here already"] if result["same"] else []
-    yield f"{', '.join(parts)}; {reports.count(result['files'], 'file')} {would}written"
+    replaced = f", {result['replaced']:,} {would}replaced" if result["replaced"] else ""
+    same = f", {result['same']:,} were here already" if result["same"] else ""
+    files = f"{reports.count(result['files'], 'file')} {would}written"
+    yield f"{reports.count(result['added'], 'memory')} {would}added{replaced}{same}; {files}"
     for path in result["paths"][:MANY] if result["dry_run"] else ():
         yield f"  {path}"
     if result["actions"]:
@@ -255,25 +249,21 @@ INDEX, LOG = "index.md", "log.md"
 HEAD = '---\nokf_version: "0.2"\n---\n'
 
 
-def write_bundle(folder: Path, files: Iterable[Mapping[str, Any]], log: Iterable[Mapping[str, Any]]) -> int:
-    """Write a bundle into a folder that is new or empty; returns how many memories are in it."""
+def write_bundle(folder: Path, files: Iterable[Mapping[str, Any]], log: Iterable[Mapping[str, Any]]) -> None:
+    """Write a bundle into a folder that is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Refused(f"{folder} is not an empty folder", "name a new one: other files would become part of the bundle")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     listed: list[str] = []
-    count = 0
     for file in files:
         listed.append(f"\n## {file['path']}\n\n")
         for memory in file["memories"]:
             place = _place(file["path"], memory["slug"])
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             (folder / place).write_text(_concept(memory), "utf-8", "surrogatepass")
-            title = memory["heading"] or place.stem
-            listed.append(f"- [{title}](/{place})\n")
-            count += 1
+            listed.append(f"- [{memory['heading'] or place.stem}](/{place})\n")
     (folder / INDEX).write_text(f"{HEAD}\n# Memories\n{''.join(listed)}", "utf-8", "surrogatepass")
     (folder / LOG).write_text("".join(_log(log)), "utf-8", "surrogatepass")
-    return count
 
 
 def _place(path: str, slug: str) -> PurePosixPath:

@@ -32,8 +32,8 @@ VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 5_000
 app = typer.Typer()
-workspace_app = command_group(app, "workspace", "Sets a directory of notes up.", no_args_is_help=True)
-ns_app = command_group(app, "ns", "The workspaces by another name.", no_args_is_help=True, hidden=True)
+workspace_app = command_group(app, "workspace", "Sets a directory of notes up.")
+ns_app = command_group(app, "ns", "The workspaces by another name.", hidden=True)
 
 
 def _prepare(args: Args) -> None:
@@ -49,18 +49,15 @@ def _prepare(args: Args) -> None:
 
 def _globs(place: Path, preset: str | None) -> list[str] | None:
     """Which files to read where nothing was said: all Markdown of a vault, and of other folders if that is wanted."""
-    if preset is None and (place / VAULT).is_dir():
-        console.note("this is an Obsidian vault, so every note in it is read (as with --preset obsidian)")
-        return EVERY_NOTE
     if preset is not None:
         return EVERY_NOTE if preset == "obsidian" else None
-    if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS):
-        return None
-    others = _other_notes(place)
-    if others and console.can_ask():
-        found = f"No memory file is here yet, but {reports.count(others, 'other Markdown file')}. Read them all?"
-        return EVERY_NOTE if typer.confirm(found, default=True, err=True) else None
-    return None
+    if (place / VAULT).is_dir():
+        console.note("this is an Obsidian vault, so every note in it is read (as with --preset obsidian)")
+        return EVERY_NOTE
+    others = 0 if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS) else _other_notes(place)
+    found = f"No memory file is here yet, but {reports.count(others, 'other Markdown file')}. Read them all?"
+    wanted = others and console.can_ask() and typer.confirm(found, default=True, err=True)
+    return EVERY_NOTE if wanted else None
 
 
 def _other_notes(place: Path) -> int:
@@ -88,22 +85,16 @@ def add(result: Result, args: Args) -> None:
 
 
 def _remove_named(client: Client, params: Args, args: Args) -> Result:
-    result = client.workspace_rm(ns=_named(client, args["ns"]))
+    """Remove the workspace that a person calls by its name, or by its directory."""
+    roots = {entry["ns"]: Path(entry["root"]).resolve() for entry in client.workspace_list()["workspaces"]}
+    name, place = args["ns"], Path(args["ns"]).expanduser().resolve()
+    ns = name if name in roots else next((ns for ns, root in roots.items() if root == place), "")
+    if not ns:
+        hint = f"there are: {', '.join(roots)}" if roots else "begin: memd add ."
+        raise UnknownWorkspace(f"no workspace is called {name}", hint)
+    result = client.workspace_rm(ns=ns)
     service.close_to_service()
     return result
-
-
-def _named(client: Client, name: str) -> str:
-    """The workspace that a person calls `name`: its name, or its directory."""
-    roots = {entry["ns"]: Path(entry["root"]).resolve() for entry in client.workspace_list()["workspaces"]}
-    if name in roots:
-        return name
-    place = Path(name).expanduser().resolve()
-    for ns, root in roots.items():
-        if root == place:
-            return ns
-    names = ", ".join(roots)
-    raise UnknownWorkspace(f"no workspace is called {name}", f"there are: {names}" if names else "begin: memd add .")
 
 
 def _show_removed(result: Result, args: Args) -> None:
@@ -112,7 +103,7 @@ def _show_removed(result: Result, args: Args) -> None:
 
 
 def _show_workspaces(result: Result, args: Args) -> None:
-    console.out(reports.workspaces(result["workspaces"]) or "no workspaces yet; begin with: memd add .")
+    console.out(reports.workspaces(result["workspaces"]))
 
 
 REMOVE: dict[str, Any] = {
@@ -140,17 +131,14 @@ def init(
     from memd.config.load import load
 
     root = directory.resolve()
-    own = [
-        glob
-        for known in load().workspaces
-        if known.root.resolve() == root and known.globs != DEFAULT_GLOBS
-        for glob in known.globs
+    known = [one for one in load().workspaces if one.root.resolve() == root and one.globs != DEFAULT_GLOBS]
+    done = set_up_git(root, [glob for one in known for glob in one.globs])
+    lines = [
+        f"{root} is {'now ' if done['created'] else ''}in git; its notes are merged by memd",
+        *(f"  .gitattributes: {line}" for line in done["attributes"]),
+        *(f"  .gitignore: {line}" for line in done["ignored"]),
+        "Nothing was committed or pushed; every clone needs this command once.",
     ]
-    done = set_up_git(root, own)
-    lines = [f"{root} is {'now ' if done['created'] else ''}in git; its notes are merged by memd"]
-    lines += [f"  .gitattributes: {line}" for line in done["attributes"]]
-    lines += [f"  .gitignore: {line}" for line in done["ignored"]]
-    lines += ["Nothing was committed or pushed; every clone needs this command once."]
     console.show(done, "\n".join(lines), json)
 
 
@@ -207,7 +195,7 @@ def _git(root: Path, *arguments: str, check: bool = True) -> str:
 
 # --- keeping them well --------------------------------------------------------------------------------------------
 
-jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it now.")
+jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it now.", no_args_is_help=False)
 
 
 @method_command(app, "sync")
@@ -233,17 +221,12 @@ def doctor(args: Args) -> int:
             result = call(client, "doctor", dict.fromkeys(wanted, True))
     except NoDaemon:
         result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
-    result = {**result, "findings": [*result["findings"], *_shadows()]}
+    # Other programs of the same name: only the shell that asks can tell which it would run.
+    others = installation.others(os.environ.get("PATH", os.defpath))
+    shadows = [{"name": "command", "state": "warn", "detail": detail, "fix": fix} for detail, fix in others]
+    result = {**result, "findings": [*result["findings"], *shadows]}
     console.show(result, reports.doctor(result, args["fix"]), args["json"])
     return 0 if result["ok"] else MemdError.exit_code
-
-
-def _shadows() -> list[dict[str, str]]:
-    """Other programs of the same name; only the shell that asks can tell which it would run."""
-    return [
-        {"name": "command", "state": "warn", "detail": detail, "fix": fix}
-        for detail, fix in installation.others(os.environ.get("PATH", os.defpath))
-    ]
 
 
 @method_command(jobs_app, "job.list", of_group=True)
