@@ -68,7 +68,7 @@ def _by_script(text: str) -> str:
     """The language whose script a good part of the letters has."""
     if text.isascii():
         return ""
-    runs = {
+    runs: dict[str, int] = {
         language: sum(len(run) for run in letters.findall(text) if len(run) >= LETTERS.get(language, 1))
         for language, letters in SCRIPTS.items()
     }

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from typing import Any
 
 from memd.indexer.language import dates, times
 from memd.indexer.language.languages import TABLES, foreign_language, speaks_of_self
@@ -224,11 +225,12 @@ def _filter(name: str, value: str, today: date) -> Filters:
     if name in ("tag", "tags"):
         tags = (tag.strip().lstrip("#") for tag in value.split(","))
         return Filters(tags=tuple(tag for tag in tags if tag))
-    if name in ("role", "path"):
-        return replace(Filters(), **{name: value})
-    if name in ONE_OF:
-        return replace(Filters(), **{name: value.lower()}) if value.lower() in ONE_OF[name] else Filters()
-    return time_filter(name, value, today)
+    if name not in ("role", "path", *ONE_OF):
+        return time_filter(name, value, today)
+    if name in ONE_OF and (value := value.lower()) not in ONE_OF[name]:
+        return Filters()
+    named: dict[str, Any] = {name: value}
+    return Filters(**named)
 
 
 def time_filter(name: str, value: str, today: date) -> Filters:

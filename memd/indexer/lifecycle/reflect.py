@@ -15,7 +15,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from memd.indexer.lifecycle import edges, lives, mentions, similarity
-from memd.indexer.lifecycle.edges import AgedEdges, batches
+from memd.indexer.lifecycle.edges import AgedEdges, Triple, batches
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
 from memd.indexer.record.actions import in_utc
@@ -188,7 +188,7 @@ class Reflection:
             self.stores.ledger.tick(connection)
         return moved
 
-    def _tie(self, connection: Connection, edge: edges.Triple) -> bool:
+    def _tie(self, connection: Connection, edge: Triple) -> bool:
         """Make an edge that a rule asks for, as an undoable change; one that someone made or removed stays as it is."""
         one, other, rel = edge
         if not edges.insert(connection, self.index.id, edge, RELATIONS[rel], BY_RULE, in_utc(self.now)):
