@@ -2,6 +2,8 @@
 
 import sys
 
+from memd.errors import MemdError
+
 INTERRUPTED = 130
 
 
@@ -9,24 +11,22 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     args = sys.argv[1:] if argv is None else argv
     try:
-        return _run(args)
+        code = _run_quickly(args[0], args[1:]) if args else None
+        if code is not None:
+            return code
+        from memd.cli import app
+
+        return app.run(args)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except MemdError as error:
+        failed = error
     except OSError as error:
-        from memd.cli import console
-        from memd.errors import MemdError
-
         where = f"{error.filename}: " if error.filename else ""
-        return console.report(MemdError(f"{where}{error.strerror or error}"), console.wants_json(args))
+        failed = MemdError(f"{where}{error.strerror or error}")
+    from memd.cli import console
 
-
-def _run(args: list[str]) -> int:
-    code = _run_quickly(args[0], args[1:]) if args else None
-    if code is not None:
-        return code
-    from memd.cli import app
-
-    return app.run(args)
+    return console.report(failed, console.wants_json(args))
 
 
 def _run_quickly(command: str, args: list[str]) -> int | None:
@@ -39,20 +39,12 @@ def _run_quickly(command: str, args: list[str]) -> int | None:
         from memd.cli import hook
 
         return hook.run_args(args)
-    if command == "merge-note":
-        return _merge_note(args)
     if command == "mcp":
         from memd.cli import mcp_bridge
 
         return mcp_bridge.run_args(args)
+    if command == "merge-note" and len(args) in (3, 4) and not any(arg.startswith("-") for arg in args):
+        from memd.protocol import start
+
+        start.become(start.merge_command(*args))
     return None
-
-
-def _merge_note(args: list[str]) -> int | None:
-    """Become git's merge driver for notes; None where Typer has to explain what is missing."""
-    if not 3 <= len(args) <= 4 or any(arg.startswith("-") for arg in args):
-        return None
-    from memd.protocol import start
-
-    start.become(start.merge_command(*args))
-    return 0

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info, solve_typer_info_help
 
 from memd.cli import INTERRUPTED, console, daemon_calls
-from memd.errors import MemdError, UsageError
+from memd.errors import UsageError
 from memd.version import __version__
 
 _NAMES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
@@ -40,8 +40,8 @@ class LazyCommands(Mapping[str, Any]):
     def info(self, name: str) -> Any:
         """What Typer knows of a command, or a group of commands, before it is built."""
         commands: typer.Typer = import_module(f"memd.cli.commands.{self._modules[name]}").app
-        known = {one.name or _name_of(one.callback): one for one in commands.registered_commands}
-        return known.get(name) or next(one for one in commands.registered_groups if one.name == name)
+        every: tuple[Any, ...] = (*commands.registered_commands, *commands.registered_groups)
+        return next(one for one in every if (one.name or one.callback.__name__.replace("_", "-")) == name)
 
     def __getitem__(self, name: str) -> Any:
         info = self.info(name)
@@ -54,10 +54,6 @@ class LazyCommands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._modules)
-
-
-def _name_of(callback: Any) -> str:
-    return str(callback.__name__).replace("_", "-")
 
 
 class LazyGroup(TyperGroup):
@@ -74,30 +70,22 @@ class LazyGroup(TyperGroup):
         shown = GROUPS if ctx.obj == ALL else {FIRST: GROUPS[FIRST]}
         for title, names in shown.items():
             with formatter.section(title):
-                formatter.write_dl([(name, _clause(self.sentence(name))) for name in names.split()])
+                # As much of each sentence as a list needs.
+                clauses = {name: re.split(r"[:;] ", self.sentence(name))[0].rstrip(".") for name in names.split()}
+                formatter.write_dl([(name, f"{clause}.") for name, clause in clauses.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        formatter.write("\nmemd COMMAND --help, or memd help COMMAND, explains a command.\n")
         more = len(" ".join(GROUPS.values()).split()) - len(GROUPS[FIRST].split())
-        lines = [
-            "memd COMMAND --help, or memd help COMMAND, explains a command.",
-            *([] if ctx.obj == ALL else [f"memd help --all lists {more} more, by what they are for."]),
-        ]
-        formatter.write("\n" + "\n".join(lines) + "\n")
+        if ctx.obj != ALL:
+            formatter.write(f"memd help --all lists {more} more, by what they are for.\n")
 
     def sentence(self, name: str) -> str:
         """What a command does, in a sentence."""
-        return _sentence(self.commands.info(name))  # type: ignore[attr-defined]
-
-
-def _clause(sentence: str) -> str:
-    """As much of a sentence as a list needs."""
-    return re.split(r"[:;] ", sentence)[0].rstrip(".") + "."
-
-
-def _sentence(info: Any) -> str:
-    grouped = isinstance(info, typer.models.TyperInfo)
-    text = solve_typer_info_help(info) if grouped else info.help or inspect.getdoc(info.callback) or ""
-    return text.partition("\n\n")[0].replace("\n", " ")
+        info = self.commands.info(name)  # type: ignore[attr-defined]
+        grouped = isinstance(info, typer.models.TyperInfo)
+        text = solve_typer_info_help(info) if grouped else info.help or inspect.getdoc(info.callback) or ""
+        return text.partition("\n\n")[0].replace("\n", " ")
 
 
 app = typer.Typer(
@@ -138,15 +126,13 @@ def _choose_hub(url: str | None, command: str) -> None:
 
 
 def run(args: list[str]) -> int:
-    """Run one command and turn whatever happens into an exit code."""
+    """Run one command; the exit code."""
     try:
         done = app(args, prog_name="memd", standalone_mode=False)
-    except MemdError as error:
-        return console.report(error, console.wants_json(args))
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:
-        return console.report(_explain(error), console.wants_json(args))
+        raise _explain(error) from None
     return done if isinstance(done, int) else 0
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from memd.cli import console, daemon_calls, hits
 from memd.cli.flags import BUS_PARAMS, GREP, QUERY
-from memd.errors import MemdError, UsageError
+from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from memd.protocol.client import Client
@@ -63,20 +63,13 @@ class TypedQuery:
 def run_query(args: list[str]) -> int | None:
     """Ask, show, and give the exit code; None for Typer to explain what is wrong (or to help)."""
     query = parse_query(args)
-    return None if query is None else _report_errors(lambda: answer_query(query), query.json)
+    return None if query is None else answer_query(query)
 
 
 def parse_query(args: list[str]) -> TypedQuery | None:
     """The query; None where nothing is asked for, and for `-`, which reads it from standard input."""
     read = QUERY.read(args)
     return TypedQuery(*read) if read and " ".join(read[0]).strip() not in ("", "-") else None
-
-
-def _report_errors(answer: Callable[[], int], as_json: bool) -> int:
-    try:
-        return answer()
-    except MemdError as error:
-        return console.report(error, as_json)
 
 
 def answer_query(query: TypedQuery) -> int:
@@ -115,7 +108,7 @@ def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:
         console.page(hits.written(query.format, all_hits, colour, full))
     for line in hits.remarks(query.query, result, bool(near)):
         console.note(line)
-    if query.args.get("limit") == 0 and exit_code(result) == 0:
+    if query.args.get("limit") == 0 and result["hits"]:
         _note_cut(result)
 
 
@@ -152,10 +145,7 @@ def note_unknown_role(role: str | None, known: dict[str, int]) -> None:
 def run_grep(args: list[str]) -> int | None:
     """Look, show, and give the exit code; None for Typer to explain what is wrong (or to help)."""
     read = GREP.read(args)
-    if read is None or len(read[0]) != 1:
-        return None
-    (pattern,), given = read
-    return _report_errors(lambda: answer_grep(pattern, given), bool(given.get("json")))
+    return answer_grep(read[0][0], read[1]) if read and len(read[0]) == 1 else None
 
 
 def answer_grep(pattern: str, args: dict[str, Any]) -> int:

@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 class Flags:
     """The flags of a command."""
 
-    def __init__(
-        self, values: dict[str, str], switches: dict[str, str], choices: dict[str, list[str]],
-        numbers: dict[str, int], lists: list[str], params: list[str],
-    ) -> None:  # fmt: skip
-        self.values = values
-        """The name of each flag that has a value, of each switch without one."""
-        self.switches = switches
-        self.choices = choices
-        self.numbers = numbers
-        """The highest number that each may be; the lowest is 0."""
-        self.lists = lists
-        """Flags that may be given again, or have several values with commas between."""
-        self.params = params
-        """Those that go to the daemon."""
+    values: dict[str, str]
+    """The name of each flag that has a value, of each switch without one."""
+    switches: dict[str, str]
+    choices: dict[str, list[str]]
+    numbers: dict[str, int]
+    """The highest number that each may be; the lowest is 0."""
+    lists: list[str]
+    """Flags that may be given again, or have several values with commas between."""
+    params: list[str]
+    """Those that go to the daemon."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.__dict__.update(table)
 
     def read(self, args: list[str]) -> tuple[list[str], dict[str, Any]] | None:
         """The words and the values of the flags; None when something is not understood."""
@@ -69,6 +68,6 @@ class Flags:
 
 
 _TABLE = read_beside(__file__, "flag_table.json")
-QUERY, GREP, MCP, HOOK = (Flags(**_TABLE[command]) for command in ("query", "grep", "mcp", "hook"))
+QUERY, GREP, MCP, HOOK = (Flags(_TABLE[command]) for command in ("query", "grep", "mcp", "hook"))
 BUS_PARAMS: list[str] = _TABLE["bus"]
 """The flags of `memd query` that `bus` has too."""

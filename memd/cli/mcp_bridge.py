@@ -45,8 +45,7 @@ ID = rb'"id"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9.eE+-]+)(?=\s*[,}])'
 
 def run_args(args: list[str]) -> int | None:
     """Serve as the flags say; None for Typer to explain what is wrong with them (or to help)."""
-    given = parse(args)
-    return None if given is None else run(given)
+    return None if (given := parse(args)) is None else run(given)
 
 
 def parse(args: list[str]) -> dict[str, Any] | None:
@@ -56,11 +55,8 @@ def parse(args: list[str]) -> dict[str, Any] | None:
 
 
 def run(args: dict[str, Any]) -> int:
-    """Serve until the agent or the person hangs up; errors go to the standard error stream."""
-    try:
-        return McpBridge(_open_params(args), not args.get("no_start")).run()
-    except MemdError as error:
-        return console.report(error)
+    """Serve until the agent or the person hangs up."""
+    return McpBridge(_open_params(args), not args.get("no_start")).run()
 
 
 def describe(args: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +117,8 @@ class McpBridge:
                     self._read_in()
                 elif self._link is not None:
                     self._exchange(events)
-            if self._link is None and self._needed():
+            # A person may have stopped the daemon: none is started without a request.
+            if self._link is None and (self._pending or self._to_daemon):
                 self._reopen()
         return 0
 
@@ -200,14 +197,13 @@ class McpBridge:
 
     def _pass_on(self, data: bytes) -> None:
         for line in self._output.take(data):
-            if isinstance(line, TooLong):
-                # The daemon's lines have no limit.
-                continue
+            # The daemon's lines have no limit.
+            assert not isinstance(line, TooLong)
             message = _read(line)
             number = as_id(message.get("id")) if "method" not in message else None
             self._pending.pop(number, None)
             self._listening.discard(number)
-            if number is not None and number in self._unwanted:
+            if number in self._unwanted:
                 self._unwanted.discard(number)
             else:
                 self._to_client += line
@@ -232,10 +228,6 @@ class McpBridge:
             self._answer(number, NoDaemon("the daemon went while it answered this", "see why: memd logs"))
 
     # --- opening ------------------------------------------------------------------------------------------
-
-    def _needed(self) -> bool:
-        """Whether a daemon should be there. A person may have stopped it: none is started without a request."""
-        return bool(self._pending or self._to_daemon)
 
     def _reopen(self) -> None:
         try:

@@ -39,7 +39,7 @@ REQUIRED: Any = ...
 STDIN = "-"
 FILLED_IN = ("now", "request_id", "progress", "observe", "cwd", "after", "offset", "marks")
 """Parameters that commands set themselves; a command may make an option of one nevertheless."""
-SHORT = {"limit": "-l", "mode": "-m"}
+SHORT = {"limit": ["-l"], "mode": ["-m"]}
 HELP = {
     "sync": "Wait for changes: those seen already, none, or all on disk.",
     "observe": "Whether it counts as an access.",
@@ -126,11 +126,8 @@ def wire_params(client: Client, method: str, args: Args) -> Args:
     from memd.protocol.methods.base import parameters_of
 
     declared = parameters_of(method)
-    params = {
-        name: args[name]
-        for name, parameter in declared.items()
-        if args.get(name) is not None and args[name] != parameter.default
-    }
+    typed = {name: args[name] for name in declared if args.get(name) is not None}
+    params = {name: value for name, value in typed.items() if value != declared[name].default}
     if "now" in declared:
         # Whoever writes decides which day it is.
         params["now"] = time.strftime("%Y-%m-%dT%H:%M")
@@ -167,9 +164,8 @@ def standard_input(what: str) -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"the {what} is not UTF-8 (byte {error.start + 1})", "convert it first: iconv -t UTF-8"
-        ) from None
+        wrong = f"the {what} is not UTF-8 (byte {error.start + 1})"
+        raise UsageError(wrong, "convert it first: iconv -t UTF-8") from None
 
 
 def text_of(words: list[str], what: str) -> str:
@@ -178,11 +174,6 @@ def text_of(words: list[str], what: str) -> str:
     if not text.strip():
         raise UsageError(f"the {what} is empty", f"give it as words, or {STDIN} to read it from standard input")
     return text
-
-
-def split_list(given: list[str]) -> list[str]:
-    """A list as people give it, `a,b` or one option each."""
-    return [entry.strip() for group in given for entry in group.split(",") if entry.strip()]
 
 
 # --- the signature ------------------------------------------------------------------------------------------------
@@ -212,17 +203,15 @@ class DeclaredCommand:
         """The parameters of the method that are typed, arguments before options."""
         from memd.protocol.methods.base import parameters_of
 
-        filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else [])}
-        if self._has_scope:
-            filled_in.add("ns")
-        typed = [
-            one for name, one in parameters_of(self._name).items() if name in self._changed or name not in filled_in
-        ]
+        filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else []), *self._scope}
+        typed = (
+            one for one in parameters_of(self._name).values() if one.name in self._changed or one.name not in filled_in
+        )
         return {one.name: one for one in sorted(typed, key=lambda one: not self._is_argument(one))}
 
     @property
-    def _has_scope(self) -> bool:
-        return "cwd" in self._method.parameters
+    def _scope(self) -> dict[str, Any]:
+        return {"ns": Ns, "workspace": Workspace} if "cwd" in self._method.parameters else {}
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -235,8 +224,7 @@ class DeclaredCommand:
             for one in self._parameters.values()
         ]
         own = {name: kind for name, kind in self._changed.items() if name not in self._parameters}
-        scope = {"ns": Ns, "workspace": Workspace} if self._has_scope else {}
-        options = {**own, **scope, "no_start": NoStart, "json": own.get("json", Json)}
+        options = {**own, **self._scope, "no_start": NoStart, "json": own.get("json", Json)}
         context = [_parameter("typer_context", typer.Context, REQUIRED)] if self._of_group else []
         return inspect.Signature([*context, *declared, *(
             _parameter(name, kind, self._defaults.get(name, False if kind.__origin__ is bool else None))
@@ -272,7 +260,7 @@ class DeclaredCommand:
         if info.min is None and info.max is None and parameter.low is not None:
             info.min, info.max = parameter.low, parameter.high if (parameter.high or 0) < UNBOUNDED else None
         if isinstance(info, OptionInfo) and info.default is ...:
-            info.param_decls = _flags(parameter)
+            info.param_decls = (f"--{parameter.name.replace('_', '-')}", *SHORT.get(parameter.name, ()))
         return info
 
     def _type(self, parameter: Parameter) -> Any:
@@ -305,16 +293,14 @@ class DeclaredCommand:
         if parameter.place:
             paths = [str(Path(path).expanduser()) for path in (value if parameter.is_list else [value])]
             return paths if parameter.is_list else paths[0]
-        return split_list(value) if parameter.is_list and parameter.name not in UNSPLIT else value
+        if parameter.is_list and parameter.name not in UNSPLIT:
+            # As people give it, `a,b` or one option each.
+            return [entry.strip() for group in value for entry in group.split(",") if entry.strip()]
+        return value
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _flags(parameter: Parameter) -> tuple[str, ...]:
-    flag = f"--{parameter.name.replace('_', '-')}"
-    return (flag, SHORT[parameter.name]) if parameter.name in SHORT else (flag,)
 
 
 def _about(parameter: Parameter) -> str:

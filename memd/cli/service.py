@@ -5,6 +5,7 @@ import plistlib
 import re
 import shutil
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,7 @@ def install(now: bool, linger: bool, web: bool, serve: bool) -> dict[str, Any]:
     written = units(web, serve, namespaces)
     for name, text in written.items():
         _write(paths.unit_dir() / name, text)
-    if namespaces:
-        _write(dropin_file(), workspaces_dropin(_roots()))
-    else:
-        dropin_file().unlink(missing_ok=True)
+    _write(dropin_file(), workspaces_dropin(_roots()) if namespaces else "")
     _write_network()
     _must("daemon-reload")
     _must("enable", SOCKET, SERVICE)
@@ -73,8 +71,8 @@ def install(now: bool, linger: bool, web: bool, serve: bool) -> dict[str, Any]:
     for unit in FRONT_DOORS.values():
         if unit in written:
             _must("enable", *["--now"] * now, unit)
-    if linger:
-        _enable_linger()
+    if linger and (done := run_program("loginctl", "enable-linger")).returncode:
+        console.note(f"linger could not be turned on: {done.stderr.strip()}")
     return state()
 
 
@@ -100,13 +98,13 @@ def _make_own_places() -> None:
 
 def namespaces_allowed() -> bool:
     """Try the whole confinement on a process that does nothing, as the service would have it."""
-    lines = [f"--property={line}" for line in trial_lines(service_unit())]
+    confined = service_unit().partition(HARDENING_BEGIN)[2].partition("[Install]")[0]
+    lines = [*_environment(), *re.findall(r"^[A-Z]\w+=.*$", confined, re.MULTILINE)]
+    command = ["systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe"]
     # The interpreter or the code may lie where the confined service cannot see them, such as under /tmp.
-    interpreter = start.daemon_command()[:2]
+    command += [*(f"--property={line}" for line in lines), *start.daemon_command()[:2]]
     seen = "import sys, memd.daemon.app; sys.exit(memd.__file__ != sys.argv[1])"
-    command = ["systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe", *lines]
-    tried = run_program(*command, *interpreter, "-c", seen, memd.__file__)
-    return tried.returncode == 0
+    return run_program(*command, "-c", seen, memd.__file__).returncode == 0
 
 
 def _roots() -> list[Path]:
@@ -114,8 +112,12 @@ def _roots() -> list[Path]:
 
 
 def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    """Have a file with this text; without any text, have none."""
+    if text:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    else:
+        file.unlink(missing_ok=True)
 
 
 def _must(*args: str) -> None:
@@ -124,21 +126,12 @@ def _must(*args: str) -> None:
         raise MemdError(f"systemctl --user {' '.join(args)} failed: {done.stderr.strip()}", "see: memd service status")
 
 
-def _enable_linger() -> None:
-    done = run_program("loginctl", "enable-linger")
-    if done.returncode:
-        console.note(f"linger could not be turned on: {done.stderr.strip()}")
-
-
 # --- workspaces -------------------------------------------------------------------------------------------------------
 
 
 def open_to_service(root: Path) -> None:
     """Before a workspace is added: let the service write there, which takes a restart."""
-    if not _confined():
-        return
-    roots = _roots()
-    if root not in roots:
+    if _confined() and root not in (roots := _roots()):
         _rewrite_dropin([*roots, root])
         if systemctl("is-active", SERVICE).returncode == 0:
             console.note(f"restarting the service, so that it may write to {root}")
@@ -162,11 +155,8 @@ def open_network() -> bool:
 
 def _write_network() -> bool:
     """Have the drop-in that allows a network, or have none, as the settings need it; says whether that is new."""
-    before = network_file().is_file()
-    if needed := load.load().needs_network:
-        _write(network_file(), NETWORK)
-    else:
-        network_file().unlink(missing_ok=True)
+    before, needed = network_file().is_file(), load.load().needs_network
+    _write(network_file(), NETWORK if needed else "")
     return before != needed
 
 
@@ -220,26 +210,20 @@ def places() -> list[Path]:
     """State, config and socket directory as far as they exist; refused when notes lie inside."""
     config = paths.config_file() if os.environ.get("MEMD_HOME") else paths.config_file().parent
     found = [place for place in (paths.state_dir(), config, paths.run_dir()) if place.exists()]
-    for root in _resolved_roots():
-        for place in found:
-            if place.resolve() in (root, *root.parents):
-                raise Refused(f"{root} holds notes and lies inside {place}", f"move the notes first: mv {root} ~/")
-    return found
-
-
-def _resolved_roots() -> list[Path]:
     try:
-        return [root.resolve() for root in _roots()]
+        roots = [root.resolve() for root in _roots()]
     except ConfigError as error:
-        raise Refused(
-            f"the config file cannot be read, so memd cannot tell where the notes are:\n  {error.message}",
-            "mend it first: memd config check",
-        ) from error
+        unknown = f"the config file cannot be read, so memd cannot tell where the notes are:\n  {error.message}"
+        raise Refused(unknown, "mend it first: memd config check") from error
+    for root, place in product(roots, found):
+        if place.resolve() in (root, *root.parents):
+            raise Refused(f"{root} holds notes and lies inside {place}", f"move the notes first: mv {root} ~/")
+    return found
 
 
 def _remove(place: Path) -> None:
     if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place, ignore_errors=False)
+        shutil.rmtree(place)
     else:
         place.unlink(missing_ok=True)
     # What MEMD_HOME named was made for memd; it goes when nothing else is in it.
@@ -263,8 +247,7 @@ def _unsource(profile: Path, file: Path) -> None:
     """Take the line that loads `file` out of a shell's profile."""
     if not profile.is_file():
         return
-    before = profile.read_text(encoding="utf-8", errors="surrogateescape")
-    lines = before.splitlines(keepends=True)
+    lines = profile.read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
     kept = [line for line in lines if line.strip() not in (f"source '{file}'", f"source {file}")]
     if len(kept) != len(lines):
         profile.write_text("".join(kept), encoding="utf-8", errors="surrogateescape")
@@ -306,9 +289,8 @@ def linger() -> bool | None:
 def template(name: str) -> str:
     """A unit as it comes with memd: inside the installed package, or beside it in a checkout."""
     here = Path(__file__).resolve().parent
-    installed = here / "units" / name
-    file = installed if installed.is_file() else here.parents[1] / "systemd" / name
-    return file.read_text(encoding="utf-8")
+    file = here / "units" / name
+    return (file if file.is_file() else here.parents[1] / "systemd" / name).read_text(encoding="utf-8")
 
 
 def units(web: bool = False, serve: bool = False, namespaces: bool = True) -> dict[str, str]:
@@ -360,12 +342,6 @@ def workspaces_dropin(roots: Iterable[Path]) -> str:
 
 def uses_namespaces(unit: str) -> bool:
     return "\nPrivateUsers=yes" in unit
-
-
-def trial_lines(unit: str) -> list[str]:
-    """The lines of a unit under which a trial shows whether the daemon could run: code and confinement."""
-    confined = unit.partition(HARDENING_BEGIN)[2].partition("[Install]")[0]
-    return _environment() + re.findall(r"^[A-Z]\w+=.*$", confined, re.MULTILINE)
 
 
 def quoted(word: str) -> str:

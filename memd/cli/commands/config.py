@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -48,12 +49,9 @@ def set_setting(
     result: dict[str, Any] = {"config": str(paths.config_file()), "changed": [], "restart": []}
     text = [f"{name} is set in {result['config']}"]
     if not service.open_network():
-        try:
-            with daemon_calls.connect(start=False) as client:
-                result |= client.reload()
-                text.append(reports.reloaded(result))
-        except NoDaemon:
-            pass
+        with suppress(NoDaemon), daemon_calls.connect(start=False) as client:
+            result |= client.reload()
+            text.append(reports.reloaded(result))
     console.show(result, "\n".join(text), json)
 
 

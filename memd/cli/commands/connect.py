@@ -59,13 +59,16 @@ def connect(
     known = _agent(agent, scope)
     here = _here(scope, ns=_ns(known, ns, scope), profile=profile or "", hooks=with_hooks)
     changes = [change.connected(place, force) for place in known.places[scope](here)]
-    asking = console.can_ask() and any(one.kind != "none" for one in changes) and not (yes or dry_run or json)
-    if asking and not _confirmed(changes):
-        console.note("nothing was written")
-        return
+    new = " and ".join(str(one.path) for one in changes if one.kind != "none")
+    asking = console.can_ask() and bool(new) and not (yes or dry_run or json)
+    if asking:
+        _show_diffs(changes)
+        if not typer.confirm(one_line(f"Write this to {new}?"), default=True, err=True):
+            console.note("nothing was written")
+            return
     _carry_out(changes, dry_run)
     _report(known, scope, changes, dry_run, json, shown=asking)
-    if not json and not dry_run and any(one.kind != "none" for one in changes):
+    if new and not json and not dry_run:
         console.note(f"next: {known.then}")
     if not dry_run and with_hooks and known.hooks:
         _offer_capture(known, capture, json)
@@ -118,9 +121,8 @@ def _agent(name: str, scope: str) -> Agent:
     known = AGENTS.get(name)
     if known is None:
         # Both parts of a name are typed alone: `claude`, `desktop`.
-        meant = [agent for agent in AGENTS if name.casefold() in agent.split("-")]
-        hint = " or ".join(f"`{agent}`" for agent in meant) or ", ".join(AGENTS)
-        hint = f"did you mean {hint}?" if meant else f"it knows: {hint}"
+        meant = " or ".join(f"`{agent}`" for agent in AGENTS if name.casefold() in agent.split("-"))
+        hint = f"did you mean {meant}?" if meant else f"it knows: {', '.join(AGENTS)}"
         raise UsageError(f"memd does not know the agent {name}", hint)
     if scope not in known.places:
         raise UsageError(f"{known.title} has no settings for a project", f"memd connect {name}")
@@ -155,13 +157,6 @@ def _ns(agent: Agent, ns: str | None, scope: str) -> str:
 
 
 # --- doing and telling --------------------------------------------------------------------------------------------
-
-
-def _confirmed(changes: list[Change]) -> bool:
-    """Show what would be written, and ask."""
-    _show_diffs(changes)
-    paths = " and ".join(str(one.path) for one in changes if one.kind != "none")
-    return typer.confirm(one_line(f"Write this to {paths}?"), default=True, err=True)
 
 
 def _show_diffs(changes: list[Change]) -> None:
@@ -213,16 +208,13 @@ def _row(agent: Agent) -> dict[str, Any]:
     rows: dict[str, dict[str, str]] = {}
     for scope in agent.places:
         for place in _places(agent, scope):
-            path = str(place.path)
-            rows.setdefault(path, {"scope": scope, "path": path, "state": _loosely(change.state(place))})
+            path, state = str(place.path), change.state(place)
+            # What `-n` or `--profile` made of it is connected too.
+            state = "connected" if state == "differs" else state
+            rows.setdefault(path, {"scope": scope, "path": path, "state": state})
     row = {"agent": agent.name, "title": agent.title, "found": agent.found(_here("user"))}
     return {**row, "places": list(rows.values())}
 
 
 def _places(agent: Agent, scope: str) -> tuple[Place, ...]:
     return agent.places[scope](_here(scope))
-
-
-def _loosely(state: str) -> str:
-    """What `-n` or `--profile` made of it is connected too."""
-    return "connected" if state == "differs" else state

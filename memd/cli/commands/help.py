@@ -38,12 +38,10 @@ def _help_of(context: Any, names: list[str]) -> str:
     """The help of a command, or of one in a group of commands."""
     inner = context
     for name in names:
-        found = getattr(inner.command, "commands", {}).get(name)
-        if found is None:
-            known = getattr(inner.command, "commands", ())
-            raise UsageError(
-                f"{inner.command_path} has no command {name}{did_you_mean(name, known)}", "memd help --all lists them"
-            )
+        known = getattr(inner.command, "commands", {})
+        if (found := known.get(name)) is None:
+            near = did_you_mean(name, known)
+            raise UsageError(f"{inner.command_path} has no command {name}{near}", "memd help --all lists them")
         inner = type(inner)(found, info_name=name, parent=inner)
     return str(inner.get_help())
 

@@ -31,10 +31,11 @@ def put(result: Result, args: Args) -> None:
         console.line("Nothing was written")
 
 
-@method_command(
-    app, "patch", leave_out=["patch"], prepare=lambda args: args.update(patch=standard_input("patch")),
-    if_version=IF_VERSION,
-)  # fmt: skip
+def _patch_from_stdin(args: Args) -> None:
+    args["patch"] = standard_input("patch")
+
+
+@method_command(app, "patch", leave_out=["patch"], prepare=_patch_from_stdin, if_version=IF_VERSION)
 def patch(result: Result, args: Args) -> None:
     """Applies a unified diff from standard input to a memory.
 

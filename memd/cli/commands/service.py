@@ -70,11 +70,9 @@ def uninstall(
         _confirm(service.places())
     removed = service.uninstall_from_launchd() if service.launchd_in_charge() else service.uninstall()
     gone = service.purge() if purge else []
-    if json:
-        console.json({"uninstalled": removed, "removed": [str(place) for place in gone]})
-        return
-    console.out("the service is uninstalled" if removed else "the service was not installed")
-    console.lines(f"removed {place}" for place in gone)
+    result = {"uninstalled": removed, "removed": [str(place) for place in gone]}
+    said = "the service is uninstalled" if removed else "the service was not installed"
+    console.show(result, "\n".join([said, *(one_line(f"removed {place}") for place in gone)]), json)
 
 
 def _confirm(places: list[Path]) -> None:

@@ -65,13 +65,9 @@ class Place:
 def server(here: Here, typed: bool = False) -> dict[str, Any]:
     """How an agent starts `memd mcp`."""
     args = ["mcp", *(("--profile", here.profile) if here.profile else ()), *(("-n", here.ns) if here.ns else ())]
-    env = places(here)
-    return {
-        **({"type": "stdio"} if typed else {}),
-        "command": here.command[0],
-        "args": [*here.command[1:], *args],
-        **({"env": env} if env else {}),
-    }
+    entry: dict[str, Any] = {"type": "stdio"} if typed else {}
+    entry |= {"command": here.command[0], "args": [*here.command[1:], *args]}
+    return entry | ({"env": env} if (env := places(here)) else {})
 
 
 def places(here: Here) -> dict[str, str]:
@@ -87,9 +83,7 @@ def places(here: Here) -> dict[str, str]:
 
 def hooks(here: Here) -> tuple[Piece, ...]:
     """One command for each of Claude Code's events that memd answers."""
-    return tuple(
-        Item(("hooks", theirs), {"hooks": [hook_command(here, ours)]}) for ours, theirs in EVENTS.items() if here.hooks
-    )
+    return tuple(Item(("hooks", theirs), {"hooks": [hook_command(here, ours)]}) for ours, theirs in EVENTS.items())
 
 
 def hook_command(here: Here, event: str) -> dict[str, Any]:
@@ -139,11 +133,8 @@ class Agent:
 
     def _places(self, scope: str, file: str, here: Here) -> tuple[Place, ...]:
         path = here.path(file)
-        main = Place(
-            path,
-            (Member(self._pointer(path), server(here, self.typed)),),
-            toml_file if path.suffix == ".toml" else json_file,
-        )
+        pieces = (Member(self._pointer(path), server(here, self.typed)),)
+        main = Place(path, pieces, toml_file if path.suffix == ".toml" else json_file)
         return (main, Place(here.path(self.hooks[scope]), hooks(here))) if self.hooks and here.hooks else (main,)
 
     def _pointer(self, path: Path) -> tuple[str, ...]:

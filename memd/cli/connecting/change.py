@@ -39,6 +39,9 @@ class Trace:
     """The copy of what had to be replaced."""
 
 
+NO_TRACE = Trace("", [])
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What becomes of a file; None means that there is none."""
@@ -82,30 +85,32 @@ def state(place: Place) -> str:
 
 def connected(place: Place, force: bool = False) -> Change:
     """The file with memd in it."""
-    before, backup = _read(place.path), None
+    before = _read(place.path)
     try:
         text = _text(place, before)
         known = place.format.state(text, place.pieces) if before is not None else "none"
         if known == "connected":
             return Change(place.path, before, before)
-        if known == "taken":
-            backup = _backup_of_taken(place, force)
+        if known == "taken" and not force:
+            taken = f"{place.path} has an entry called {SERVER_NAME} that does not start memd"
+            hint = "give it another name, or have it replaced with --force; a copy of the file is kept"
+            raise Refused(taken, hint)
+        backup = _backup_name(place.path) if known == "taken" else None
         text, old = _pristine(place, before, text)
         draft = place.format.add(text, place.pieces)
     except Unreadable as error:
         if not force:
             raise _refused(place, error) from None
-        backup, old = _backup_name(place.path), None
+        backup, old = _backup_name(place.path), NO_TRACE
         text, draft = "", place.format.add("", place.pieces)
     after = draft.text.encode("utf-8")
-    made = [*(old.made if old else []), *place.format.containers(text, place.pieces)]
+    dirs = [*old.made_dirs, *(str(one) for one in place.path.parents if not one.exists())]
+    made = [*old.made, *place.format.containers(text, place.pieces)]
     # In a file that was changed since, the copy would undo the changes too: it is named now, and not put back later.
-    whole = old is not None and _untouched(old, before)
-    trace = Trace(
-        _digest(after), [list(span) for span in draft.added], before is None or bool(old and old.made_file),
-        [*(old.made_dirs if old else []), *(str(one) for one in place.path.parents if not one.exists())], made,
-        str(backup) if backup else old.backup if old and whole else "",
-    )  # fmt: skip
+    whole = _untouched(old, before)
+    kept = str(backup) if backup else old.backup if whole else ""
+    added = [list(span) for span in draft.added]
+    trace = Trace(_digest(after), added, before is None or old.made_file, dirs, made, kept)
     return Change(place.path, before, after, trace, backup, note="" if whole else _note(_copy(_trace_of(place.path))))
 
 
@@ -123,47 +128,36 @@ def disconnected(place: Place) -> Change:
             stays = f"its entry {SERVER_NAME} does not start memd, so it stays"
             return Change(place.path, before, before, note="; ".join(filter(None, (stays, _note(copy)))))
         clean, old = _pristine(place, before, text)
-        gone = old is not None and old.made_file and place.format.is_empty(clean)
+        gone = old.made_file and place.format.is_empty(clean)
     except Unreadable as error:
         raise _refused(place, error, f"take memd out of it by hand\n{_note(copy)}") from None
     return Change(place.path, before, None if gone else clean.encode("utf-8"), old, note=_note(copy))
 
 
-def _pristine(place: Place, before: bytes | None, text: str) -> tuple[str, Trace | None]:
+def _pristine(place: Place, before: bytes | None, text: str) -> tuple[str, Trace]:
     """The text as it was before memd: to the byte where nobody changed the file since, else without memd's pieces."""
     trace = _trace_of(place.path)
     # A file that was replaced as a whole would be left empty without the spans.
-    if trace is not None and _untouched(trace, before) and not trace.backup:
+    if _untouched(trace, before) and not trace.backup:
         return without(text, [(first, last) for first, last in trace.added]), trace
     if place.format.state(text, place.pieces) == "none":
         return text, trace
-    clean = place.format.remove(text, place.pieces, trace.made if trace else [])
+    clean = place.format.remove(text, place.pieces, trace.made)
     place.format.read(clean)
     return clean, trace
 
 
-def _untouched(trace: Trace | None, before: bytes | None) -> bool:
-    return trace is not None and before is not None and _digest(before) == trace.digest
+def _untouched(trace: Trace, before: bytes | None) -> bool:
+    return before is not None and _digest(before) == trace.digest
 
 
-def _copy(trace: Trace | None) -> Path | None:
+def _copy(trace: Trace) -> Path | None:
     """The copy that `connect` made, if it is still there."""
-    copy = Path(trace.backup) if trace is not None and trace.backup else None
-    return copy if copy is not None and copy.is_file() else None
+    return Path(trace.backup) if trace.backup and Path(trace.backup).is_file() else None
 
 
 def _note(copy: Path | None) -> str:
     return f"what was there before memd is in {copy}" if copy is not None else ""
-
-
-def _backup_of_taken(place: Place, force: bool) -> Path:
-    """Where the copy goes when another server's entry is replaced, which only a person can want."""
-    if force:
-        return _backup_name(place.path)
-    raise Refused(
-        f"{place.path} has an entry called {SERVER_NAME} that does not start memd",
-        "give it another name, or have it replaced with --force; a copy of the file is kept",
-    )
 
 
 def _read(path: Path) -> bytes | None:
@@ -183,9 +177,8 @@ def _text(place: Place, data: bytes | None) -> str:
 
 
 def _refused(place: Place, error: Unreadable, do: str = "") -> Refused:
-    do = (
-        do or f"put this in by hand, or have the file replaced with --force:\n{place.format.add('', place.pieces).text}"
-    )
+    wanted = place.format.add("", place.pieces).text
+    do = do or f"put this in by hand, or have the file replaced with --force:\n{wanted}"
     return Refused(f"{place.path} cannot be edited safely: {error}", do.rstrip())
 
 
@@ -230,12 +223,12 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _trace_of(path: Path) -> Trace | None:
+def _trace_of(path: Path) -> Trace:
     """What `connect` did to a file, if it did."""
     try:
         return Trace(**_all_traces()[str(path)])
     except (KeyError, TypeError):
-        return None
+        return NO_TRACE
 
 
 def _keep_trace(path: Path, trace: Trace | None) -> None:

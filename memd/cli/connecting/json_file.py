@@ -31,23 +31,22 @@ MAX_DEPTH = 200
 # --- what is added ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """`memd: value` in the object at the end of `pointer`."""
+@dataclass(frozen=True)
+class Piece:
+    """What memd adds at the end of `pointer`."""
 
     pointer: tuple[str, ...]
     value: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """`value` in the list of hooks at the end of `pointer`."""
-
-    pointer: tuple[str, ...]
-    value: dict[str, Any]
+class Member(Piece):
+    """`memd: value` in the object there."""
 
 
-Piece = Member | Item
+class Item(Piece):
+    """`value` in the list of hooks there."""
+
+
 Pieces = Sequence[Piece]
 Span = tuple[int, int]
 

@@ -7,6 +7,7 @@ daemon, and a timer ends it when its time is over, wherever it is by then.
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from memd.cli.flags import HOOK
@@ -64,8 +65,7 @@ def answer(event: str, args: dict[str, Any]) -> str:
         console.note(f"no hook is called {event}; there are: {', '.join(EVENTS)}")
         return ""
     settings = hooks.settings()
-    idle = _idle(event, settings)
-    if idle:
+    if idle := _idle(event, settings):
         _explain(args, idle)
         return ""
     _end_after(_time_limit(event, settings), event, args)
@@ -93,10 +93,8 @@ def _idle(event: str, settings: dict[str, Any]) -> str:
     if event in LINES and not settings["capture"]:
         from memd.config.paths import config_path_str
 
-        return (
-            "hooks.capture is off, so nothing is saved;"
-            f" to turn it on, write capture = true under [hooks] in {config_path_str()}"
-        )
+        off = "hooks.capture is off, so nothing is saved; to turn it on, write capture = true under [hooks] in"
+        return f"{off} {config_path_str()}"
     return ""
 
 
@@ -194,13 +192,10 @@ def _read_payload() -> dict[str, Any]:
     """What the agent sends on standard input: one JSON object."""
     from memd.protocol import wire
 
-    parts, size = [], 0
-    while part := os.read(0, 1 << 16):
-        parts.append(part)
-        size += len(part)
-        if size > MAX_INPUT:
-            raise ValueError("the input is too long")
-    payload = wire.decode(b"".join(parts))
+    data = sys.stdin.buffer.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise ValueError("the input is too long")
+    payload = wire.decode(data)
     if not isinstance(payload, dict):
         raise ValueError("the input is not a JSON object")
     return payload

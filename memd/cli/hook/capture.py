@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from memd.cli.hook import INSIDE, LINES, learned
 from memd.config import paths
@@ -33,13 +31,12 @@ def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, A
         if settings["extract"]
         else learned.worth_keeping(learned.utterances(lines))
     )
-    with _remembered(session) as (known, remember):
+    with _remembered(session) as kept:
+        known = set(kept.read().split())
         new = [text for text in texts if _digest(text) not in known]
-        if new:
-            saved = _saved(client, event, payload, where, new)
-            remember(map(_digest, new))
-            return saved
-    return 0
+        saved = _saved(client, event, payload, where, new) if new else 0
+        kept.writelines(f"{_digest(text)}\n" for text in new)
+    return saved
 
 
 def _extracted(lines: list[bytes], event: str, session: str, payload: dict[str, Any], settings: Settings) -> list[str]:
@@ -88,20 +85,14 @@ def _note(event: str, payload: dict[str, Any], texts: list[str]) -> dict[str, An
 # --- what was saved before ----------------------------------------------------------------------------------
 
 
-@contextmanager
-def _remembered(session: str) -> Iterator[tuple[set[str], Callable[[Iterator[str]], None]]]:
-    """What this session has saved, and a way to add to it; one hook of a session at a time."""
+def _remembered(session: str) -> TextIO:
+    """The file that has what this session has saved, open to be added to; one hook of a session at a time."""
     directory = paths.private_dir(paths.private_dir(paths.state_dir()) / "hooks")
     _sweep(directory)
-    file = directory / _digest(session)
-    with file.open("a+", encoding="ascii") as kept:
-        fcntl.flock(kept, fcntl.LOCK_EX)
-        kept.seek(0)
-
-        def remember(digests: Iterator[str]) -> None:
-            kept.write("".join(f"{digest}\n" for digest in digests))
-
-        yield set(kept.read().split()), remember
+    kept = (directory / _digest(session)).open("a+", encoding="ascii")
+    fcntl.flock(kept, fcntl.LOCK_EX)
+    kept.seek(0)
+    return kept
 
 
 def _sweep(directory: Path) -> None:

@@ -149,15 +149,12 @@ def _kept_sentences(one: Utterance) -> Iterator[str]:
 
 def _is_worth_keeping(who: str, sentence: str) -> bool:
     """A person's wishes, decisions and causes always count; anything else only if it is no plan."""
-    wanted = who == "user" and any(cue.search(sentence) for cue in (WISH, DECISION, CAUSE))
-    return wanted or (not PLAN.match(sentence) and _informs(sentence))
-
-
-def _informs(sentence: str) -> bool:
-    """Whether a sentence states a decision, a cause, or a fact with something concrete in it."""
-    if DECISION.search(sentence) or CAUSE.search(sentence):
+    decides = DECISION.search(sentence) or CAUSE.search(sentence)
+    if who == "user" and (decides or WISH.search(sentence)):
         return True
-    return bool(STATES.search(sentence)) and bool(CONCRETE.search(sentence))
+    # A decision, a cause, or a fact with something concrete in it.
+    informs = decides or (STATES.search(sentence) and CONCRETE.search(sentence))
+    return bool(informs) and not PLAN.match(sentence)
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ Light on purpose: an agent waits for it at every prompt.
 from __future__ import annotations
 
 from memd.protocol.safe_text import neutralise, one_line
+from memd.protocol.wire import read_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ HEAD, TAIL = 600, 400
 """Characters of a long prompt that count, its beginning and its end: in between stands what was pasted."""
 FIRST, LAST = 10, 6
 """And of its words. The time that an answer takes grows with them, and here someone waits for it."""
-FILLERS = frozenset(
-    """a about after again all also an and any are as at be been before but by can could did do does for from get had
-    has have he her here him his how i if in into is it its just let like make may me might more most my need no not
-    now of off on only or our out over please she should so some such than that the their them then there these they
-    this those to too under up us very want was we were what when where which who why will with would yes you
-    your""".split()
-)
-"""What a long prompt can do without."""
 NAMES = ("tag", "tags", "kind", "tier", "role", "path", "since", "after", "until", "before", "on")
 """What has a meaning in a question when a colon follows."""
 COMMANDS = ("/", "!", "#")
@@ -57,11 +50,8 @@ def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str,
     result = client.call("query", params)
     if result["verdict"] != "found":
         raise Nothing("no memory answers this")
-    if result["confidence"] < settings["confidence"]:
-        raise Nothing(
-            f"no memory answers this surely enough: {result['confidence']:.2f}, hooks.confidence is"
-            f" {settings['confidence']:.2f}"
-        )
+    if (sure := result["confidence"]) < (least := settings["confidence"]):
+        raise Nothing(f"no memory answers this surely enough: {sure:.2f}, hooks.confidence is {least:.2f}")
     best, *others = result["hits"]
     # A score can be below zero; then nothing stands beside the best.
     hits = [best, *(hit for hit in others if hit["score"] >= max(best["score"] * NEAR, 0.0))]
@@ -99,11 +89,12 @@ def plain(text: str) -> str:
     if len(text) > HEAD + TAIL:
         # Without the halves of the words that are cut through.
         text = f"{text[:HEAD].rpartition(' ')[0]} {text[-TAIL:].partition(' ')[2]}"
-    for mark in '"“”(*':
-        text = text.replace(mark, " ")
+    text = text.translate(dict.fromkeys(map(ord, '"“”(*'), " "))
     words = [word for word in map(_word, text.split()) if word]
     if len(words) > FIRST + LAST:
-        words = [word for word in words if word.strip(".,;:!?()").lower() not in FILLERS]
+        # What a long prompt can do without.
+        fillers = frozenset(read_beside(__file__, "fillers.json"))
+        words = [word for word in words if word.strip(".,;:!?()").lower() not in fillers]
     return " ".join(words if len(words) <= FIRST + LAST else words[:FIRST] + words[-LAST:])
 
 

@@ -235,7 +235,11 @@ class Mirror:
 
     def cosines(self, vector: Vectors, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each of some chunks; NaN for one that is not here."""
-        return (self.take(chunks) @ vector).astype(np.float64)
+        cosines = np.full(len(chunks), np.nan)
+        places = self._places(chunks)
+        here = places >= 0
+        cosines[here] = self._current()[1][places[here]] @ vector
+        return cosines
 
     def take(self, chunks: Sequence[int]) -> Vectors:
         """The vectors of some chunks; NaN for one that is not here."""
