@@ -331,7 +331,7 @@ def test_wrong_files_and_languages_are_explained(tmp_path: Path) -> None:
 
 def test_what_git_ignores_and_builds_leave_is_left_out(tmp_path: Path) -> None:
     root = write(tmp_path / "w", {
-        ".gitignore": "*.gen.py\n/made/\n!kept.gen.py\n",
+        ".gitignore": "*.gen.py\n/made/\n!kept.gen.py\n", ".git/info/exclude": "mine.py\nkept.gen.py\n", "mine.py": "",
         "a.py": "", "b.gen.py": "", "kept.gen.py": "", "made/c.py": "", "pkg/made/d.py": "",
         "pkg/.gitignore": "local.py\n", "pkg/local.py": "", "local.py": "",
         "node_modules/x/e.js": "", "build/f.py": "", "target/g.rs": "", ".hidden/h.py": "", ".venv/i.py": "",

@@ -364,8 +364,9 @@ def list_start(text: str) -> int | None:
     """
     above: int | None = None
     for block in headings_of(text, front_matter_end(text)):
+        of_list = _plain(block.title) in PAIR
         if block.level <= SECTION_LEVEL:
-            above = block.start if block.level == SECTION_LEVEL or block.title.casefold() in PAIR else None
-        if block.title.casefold() in PAIR:
+            above = block.start if block.level == SECTION_LEVEL or of_list else None
+        if of_list:
             return above
     return None

@@ -111,7 +111,7 @@ def _is_build(entry: os.DirEntry[str]) -> bool:
 def _rules(root: Path, folder: str, there: bool, listing: SourceListing) -> Iterator[tuple[str, GitIgnoreSpec]]:
     """The rules in a folder's `.gitignore`; at the root also those in `.git/info/exclude`."""
     names, prefix = [".gitignore"] if there else [], f"{folder}/" if folder else ""
-    for name in names if folder else (*names, ".git/info/exclude"):
+    for name in names if folder else (".git/info/exclude", *names):
         place = root / folder / name
         try:
             lines = place.read_text(encoding="utf-8", errors="replace").splitlines()

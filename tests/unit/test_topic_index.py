@@ -20,6 +20,7 @@ from memd.notes.topics import (
     read_topic,
     refined,
     with_entry,
+    with_entry_before_list,
     with_general,
     without_entry,
 )
@@ -54,6 +55,13 @@ def listed(text: str) -> dict[str, str]:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heading", ["Specialized Knowledge", "**Specialized Knowledge**", "Specialized Knowledge:"])
+def test_an_entry_goes_before_the_list_however_its_heading_is_marked(heading: str) -> None:
+    written = with_entry_before_list(f"## Tea\n\nGreen.\n\n## {heading}\n\n- rice: wild\n", "## Soup\n\nHot.\n")
+    assert written == f"## Tea\n\nGreen.\n\n## Soup\n\nHot.\n\n## {heading}\n\n- rice: wild\n"
+    assert listed(written) == {"rice": "wild"}
 
 
 def test_the_pair_is_found_among_other_sections() -> None:
