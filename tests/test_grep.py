@@ -214,6 +214,8 @@ def test_what_cannot_be_read_is_told(memory: Client, home: Home) -> None:
     (home.path.parent / "agent/memory/picture.md").write_bytes(b"\x00\x01\x02" * 400)
     told = memory.call("grep", {"pattern": "zyzzyva"})
     assert told["skipped"] == [{"ns": "agent", "path": "memory/picture.md", "why": "it is binary"}]
+    blank = memory.call("grep", {"pattern": "^$", "regex": True, "max_results": 0})
+    assert blank["blocks"] and all(block["path"] != "memory/picture.md" for block in blank["blocks"])
     done = home.run("grep", "zyzzyva")
     assert done.returncode == 1 and "not read: memory/picture.md (it is binary)" in done.stderr
 

@@ -73,11 +73,9 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
     begin, passed = _place_in(query.after)
     last, size = "", 0
     for place, workspace, path in _files([index.workspace for index in indexes], query.path, result):
-        if begin and place < begin:
+        if (begin and place < begin) or (content := _content(workspace, path, max_bytes, result)) is None:
             continue
-        content = _content(workspace, path, max_bytes, result)
-        text = content.text if content else ""
-        for block in _blocks(workspace, path, text, query, result, passed if place == begin else 0):
+        for block in _blocks(workspace, path, content.text, query, result, passed if place == begin else 0):
             if len(result.blocks) == query.limit or size >= MAX_CHARS:
                 result.next = last
                 return result
