@@ -194,13 +194,19 @@ def test_a_process_that_may_not_grow_is_started_again(lab: Lab, monkeypatch: pyt
     monkeypatch.setattr(child_module, "start_child", start_child)
     collection = filled(lab, "One.", "Two.")
     child = child_of(lab)
-    size = int(Path(f"/proc/{child.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+    size, *_, data, _ = (int(pages) * resource.getpagesize() for pages in _statm(child.pid))
     resource.prlimit(child.pid, resource.RLIMIT_AS, (size, size))
+    # What a thread has reserved counts for its size already, and only here when it is used.
+    resource.prlimit(child.pid, resource.RLIMIT_DATA, (data, data))
     lab.save(notes(*(f"Number {nth}." for nth in range(2_000))))
     lab.embed()
     eventually(lambda: in_step(lab))
     assert child_of(lab).pid != child.pid
     assert collection.digests() == collection.source.digests()
+
+
+def _statm(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/statm").read_text().split()
 
 
 def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
