@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ from memd.daemon.readers.messages import (
     load_work,
 )
 from memd.daemon.readers.pool import ReaderPool
-from memd.errors import Busy, MemdError, UnknownWorkspace
+from memd.errors import Busy, LedgerDamaged, MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
 from memd.indexer.store.followed import DaemonState, attached
 from memd.indexer.store.ledger import file_id
@@ -271,6 +272,13 @@ def test_a_reader_hears_when_the_daemon_cannot_answer_it() -> None:
     loop = SimpleNamespace(call_soon_threadsafe=lambda call, argument: call(argument))
     pool._answer(reader, DaemonCall(7, "no such thing", ()), loop)  # type: ignore[arg-type]
     assert sent[0].number == 7 and isinstance(sent[0].error, MemdError)
+
+    def malformed() -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    pool._for_readers["mirror"] = malformed
+    pool._answer(reader, DaemonCall(8, "mirror", ()), loop)  # type: ignore[arg-type]
+    assert isinstance(sent[1].error, LedgerDamaged)
 
 
 def test_a_mirror_that_the_daemon_closed_before_it_was_opened_is_asked_for_again(tmp_path: Path) -> None:

@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memd import child as child_module
 from memd.child import start_child
+from memd.errors import LedgerDamaged, MemdError
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import cache_folder, chroma, chroma_process, vector_table, vectors
 from memd.indexer.store.chroma import ChromaFolder, ChromaProcess
-from memd.indexer.store.vectors import Collection, VectorStore
+from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore
 from tests.conftest import PATIENCE, forge
 from tests.faults.agreement import SOAK, eventually
 from tests.forge import Forged
@@ -162,7 +164,7 @@ def test_it_is_started_when_there_is_something_to_do(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_is_started_again_and_compared(lab: Lab) -> None:
-    told: list[str] = []
+    told: list[MemdError | None] = []
     store_of(lab).on_trouble = told.append
     collection = filled(lab, "One.", "Two.")
     first = child_of(lab)
@@ -171,7 +173,7 @@ def test_a_killed_process_is_started_again_and_compared(lab: Lab) -> None:
     lab.embed()
     eventually(lambda: in_step(lab))
     assert collection.digests() == collection.source.digests() and child_of(lab).pid != first.pid
-    assert "signal 9" in told[0] and told[-1] == "" and not store_of(lab).trouble
+    assert "signal 9" in str(told[0]) and told[-1] is None and not store_of(lab).trouble
 
 
 def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,16 +346,38 @@ def test_a_process_that_is_gone_when_it_is_asked_what_it_holds_is_started_again(
 
 def test_who_waits_is_not_told_before_the_status_is(lab: Lab) -> None:
     filled(lab, "One.")
-    store, told = store_of(lab), list[str]()
+    store, told = store_of(lab), list[MemdError | None]()
 
-    def tell(why: str) -> None:
-        time.sleep(0.0 if why else 0.5)
-        told.append(why)
+    def tell(error: MemdError | None) -> None:
+        time.sleep(0.0 if error else 0.5)
+        told.append(error)
 
     store.on_trouble = tell
     os.kill(child_of(lab).pid, signal.SIGKILL)
     store.doubt()
-    assert store.wait_in_step(60) and "gone" in told[0] and told[-1] == "" and not store.trouble
+    assert store.wait_in_step(60) and "gone" in str(told[0]) and told[-1] is None and not store.trouble
+
+
+def test_a_damaged_ledger_is_not_taken_for_trouble_of_the_collections(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = filled(lab, "One.")
+    monkeypatch.setattr(vectors, "GATHER_SECONDS", 0.0)
+    monkeypatch.setattr(vectors, "PAUSES", (0.0,))
+    store, told = store_of(lab), list[MemdError | None]()
+    store.on_trouble = told.append
+
+    def malformed(*_: object) -> Any:
+        raise LedgerDamaged("state.db is damaged: database disk image is malformed", "")
+
+    monkeypatch.setattr(CollectionSource, "vectors", malformed)
+    lab.save(notes("One.", "Two."))
+    lab.embed()
+    eventually(lambda: told)
+    # What fails again and again puts the rows aside, unless it is the ledger that cannot be read.
+    assert not store.wait_in_step(0.5)
+    assert [type(error) for error in told if error] == [LedgerDamaged]
+    assert collection.behind and not (lab.folder / "state" / "quarantine").exists()
 
 
 def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from memd.daemon.serving.events import UNEMBEDDED
 from memd.daemon.writer import store_tasks as tasks
 from memd.daemon.writer.queue import Turn
 from memd.daemon.writer.worker import Worker
-from memd.errors import DiskFull, MemdError, ModelUnavailable
+from memd.errors import DiskFull, LedgerDamaged, MemdError, ModelUnavailable
 from memd.indexer.indexing import ingest
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.lifecycle import similarity
@@ -439,10 +439,12 @@ class Embedding:
         """Note in the ledger that a workspace's collection has followed, unless it was touched again since."""
         self.worker.submit_once(ingest.mark_in_step, self.worker.stores, workspace, turn=Turn.BACKGROUND)
 
-    def _collections_failed(self, why: str) -> None:
+    def _collections_failed(self, error: MemdError | None) -> None:
         """The collections stay behind for a while, or they are back when there is nothing to say."""
-        if why:
-            self.health.set("collections", why, "memd goes on by itself; memd doctor tells more")
+        if isinstance(error, LedgerDamaged):
+            self.worker.guard.explain(error)
+        elif error is not None:
+            self.health.set("collections", error.message, "memd goes on by itself; memd doctor tells more")
             self.worker.submit_once(tasks.mark_behind, self.worker.stores)
         else:
             self.health.clear("collections")

@@ -22,6 +22,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import scale_of
 from memd.indexer.query.meaning import vector_of
 from memd.indexer.store.followed import DaemonState, FollowedModel
+from memd.indexer.store.ledger import translated
 from memd.indexer.store.mirror import MirrorPlace
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores
 
@@ -218,7 +219,8 @@ class ReaderPool:
 
     def _answer(self, reader: Reader, call: DaemonCall, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            result = CallResult(call.number, self._for_readers[call.name](*call.args))
+            with translated():
+                result = CallResult(call.number, self._for_readers[call.name](*call.args))
         except MemdError as error:
             result = CallResult(call.number, error=error)
         except Exception as error:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
 from memd.indexer.store.ledger import Ledger, translated
@@ -213,7 +213,7 @@ class VectorStore:
         """Whether the collections are brought in step; the doctor looks at them first."""
         self.on_synced: Callable[[int], None] = lambda workspace: None
         """Called, from the sender's thread, when a workspace's collection has taken in everything."""
-        self.on_trouble: Callable[[str], None] = lambda why: None
+        self.on_trouble: Callable[[MemdError | None], None] = lambda error: None
         """Called, from the sender's thread, when the rows fail, and with nothing when they are back."""
         self.wanted: Callable[[], set[str]] = lambda: set(self._collections)
         """The names of the collections that there should be; others are deleted."""
@@ -348,11 +348,15 @@ class VectorStore:
             self._busy = True
             try:
                 self._work()
+            except LedgerDamaged as error:
+                # Nothing is wrong with the rows, and nothing to send: memd starts again when the ledger is mended.
+                self.following = False
+                self._failed(error, lasting=False)
             except MemdError as error:
-                self._failed(error.message, lasting=not isinstance(error, DiskFull))
+                self._failed(error, lasting=not isinstance(error, DiskFull))
             except Exception as error:
                 log.exception("the collections go on after an unexpected error")
-                self._failed(repr(error), lasting=True)
+                self._failed(MemdError(repr(error)), lasting=True)
         if self._rows is not None:
             self._rows.close(CLOSE_SECONDS)
 
@@ -433,7 +437,7 @@ class VectorStore:
         self._failures, self._used = 0, time.monotonic()
         if self.trouble:
             # Told first: whoever waits until nothing is in trouble finds that the status says so too.
-            self.on_trouble("")
+            self.on_trouble(None)
         with self.changing():
             self.trouble = ""
             synced = due is not None and not due.behind
@@ -443,7 +447,7 @@ class VectorStore:
         if due is not None and synced:
             self.on_synced(due.source.workspace)
 
-    def _failed(self, why: str, lasting: bool) -> None:
+    def _failed(self, error: MemdError, lasting: bool) -> None:
         """Close what failed; everything is compared once it is open again."""
         with self.changing():
             stopping, rows = self._stopping, self._rows
@@ -452,11 +456,11 @@ class VectorStore:
             self._failed_tries += 1
             for one in self._collections.values():
                 one.lost()
-            self._hurried, self.trouble = False, why
+            self._hurried, self.trouble = False, error.message
         if stopping:
             return
-        log.error("the vector store failed: %s", why)
-        self.on_trouble(why)
+        log.error("the vector store failed: %s", error.message)
+        self.on_trouble(error)
         if rows is not None:
             rows.close(CLOSE_SECONDS)
 
@@ -466,5 +470,5 @@ class VectorStore:
             log.info("the vector store is closed until it is needed")
         except MemdError as error:
             # The process went while nobody asked it.
-            self._failed(error.message, lasting=True)
+            self._failed(error, lasting=True)
         rows.close(REST_CLOSE_SECONDS)
