@@ -91,13 +91,19 @@ def documented_parameters(section: str) -> list[str]:
     return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
 
 
+def save(file: Path, text: str, root: Path) -> None:
+    """Save at once, as an editor does: a daemon must not see the file before its text."""
+    (root / "saved").write_text(text, encoding="utf-8")
+    (root / "saved").replace(file)
+
+
 def write_files(text: str, root: Path) -> None:
     """The files that the page shows, made real."""
     for info, body in FENCE.findall(text):
         language, _, path = info.partition(" ")
         if language == "markdown":
             (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(body, encoding="utf-8")
+            save(root / path, body, root)
 
 
 def placed(value: Any, root: Path) -> Any:
@@ -192,7 +198,7 @@ def test_every_example_of_the_protocol_is_answered_as_documented(documented: Hom
         for info, body in FENCE.findall(text):
             language, _, path = info.partition(" ")
             if path and language in ("md", "text"):
-                (root / path).write_text(body, encoding="utf-8")
+                save(root / path, body, root)
             elif info == "json" and asked is None:
                 asked = placed(json.loads(body), root)
                 link.send(asked)

@@ -100,6 +100,16 @@ def test_an_empty_answer_was_checked_against_the_files(memory: Client, workspace
     assert paths_of(memory.query("zyzzyva", mode="text")) == ["memory/2026-02-17.md"]
 
 
+def test_an_empty_answer_says_which_files_it_was_not_compared_with(memory: Client, workspace: Path, run):
+    (workspace / "memory/long.md").write_text("zyzzyva " * 600_000)
+    answer = memory.query("zyzzyva", mode="text", sync="full")
+    assert (answer["hits"], answer["checked"]) == ([], False)
+    assert answer["unchecked"].startswith("memory/long.md is left out (") and "more" not in answer["unchecked"]
+    (workspace / "memory/picture.md").write_bytes(b"\0" * 999)
+    assert ", and 1 more: memd status" in memory.query("zyzzyva", mode="text", sync="full")["unchecked"]
+    assert "not compared with the files: memory/" in run("query", "zyzzyva").stderr
+
+
 def test_the_same_question_gets_the_same_bytes(memory: Client):
     def asked() -> str:
         answer = memory.query("where is the router and the backup", limit=20, explain=True)

@@ -69,6 +69,15 @@ def test_a_small_workspace_does_not_wait_behind_a_large_one_and_one_that_is_aske
     assert order(backlog, SMALL)[0] == first, "a question to all prefers none"
 
 
+def test_what_was_counted_before_it_is_told_counts_once(lab: Lab) -> None:
+    backlog, small, saved_at = VectorBacklog(lab.stores), lab.stores.index("small"), lab.stores.ledger.seq
+    backlog.recount("test", False)
+    backlog.add(small.id, SMALL, saved_at)
+    assert backlog.pending == LARGE + SMALL
+    backlog.add(small.id, 3, saved_at + 1)
+    assert backlog.pending == LARGE + SMALL + 3
+
+
 def test_every_chunk_is_fetched_once(lab: Lab) -> None:
     backlog, (model, *_) = VectorBacklog(lab.stores), lab.stores.models
     backlog.asked([lab.stores.index("large").id])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import nsmallest
+from math import inf
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING
@@ -39,6 +40,8 @@ class VectorBacklog:
         self._stores = stores
         self._waiting: Counter[int] = Counter()
         """How many chunks of each workspace want a vector, as far as is known: every answer tells it."""
+        self._counted = 0
+        """The clock's count up to which they were counted in the ledger."""
         self._lock = threading.Lock()
         self._asked: list[int] = []
         """The workspaces that were asked last, the very last first."""
@@ -58,10 +61,11 @@ class VectorBacklog:
         with self._lock:
             return sum(self._waiting[workspace] for workspace in workspaces)
 
-    def add(self, workspace: int, count: int) -> None:
-        """Some chunks are new."""
+    def add(self, workspace: int, count: int, seq: float = inf) -> None:
+        """Some chunks are new at this count of the clock; they may have been counted before this is heard."""
         with self._lock:
-            self._want(self._waiting + Counter({workspace: count}))
+            if seq > self._counted:
+                self._want(self._waiting + Counter({workspace: count}))
 
     def _want(self, waiting: Counter[int]) -> None:
         if not self._waiting:
@@ -139,11 +143,14 @@ class VectorBacklog:
             known = vector_table.known_model(reader, vector_table.MULTILINGUAL)
             models.append((known, vector_table.OF_OTHER_LANGUAGES))
         waiting: Counter[int] = Counter()
-        for number, among in models:
-            after = self._embedded_up_to.get((number, self._multilingual_count), 0)
-            waiting.update(vector_table.pending_counts(reader, number, after, among))
+        with self._stores.ledger.snapshot():
+            seq = self._stores.ledger.seq_seen()
+            for number, among in models:
+                after = self._embedded_up_to.get((number, self._multilingual_count), 0)
+                waiting.update(vector_table.pending_counts(reader, number, after, among))
         with self._lock:
             self._want(waiting)
+            self._counted = seq
 
     @property
     def _multilingual_count(self) -> int:

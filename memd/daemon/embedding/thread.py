@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
+from math import inf
 from sqlite3 import Row
 from typing import TYPE_CHECKING, cast
 
@@ -116,10 +117,10 @@ class Embedding:
             server.close()
         self.hurry()
 
-    def more(self, workspace: int, count: int) -> None:
+    def more(self, workspace: int, count: int, seq: float = inf) -> None:
         """Some chunks want a vector."""
         if self.phase != "off":
-            self.backlog.add(workspace, count)
+            self.backlog.add(workspace, count, seq)
             self._work.set()
 
     @property

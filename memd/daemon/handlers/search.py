@@ -49,14 +49,14 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     doubtful = answer.verdict == "none" and ctx.worker.importing is None
     doubtful = request.sync != "none" and not ask.as_of and (doubtful or not (answer.hits or answer.near))
     # Never a "no" without a look at the files themselves, or it says so.
-    checked = doubtful and await _check_files(ctx, ask, answer)
+    unchecked = await _unchecked(ctx, ask, answer) if doubtful else ""
     if doubtful and ctx.answer.seq != ctx.stores.ledger.seq:
         # Something was committed since it was read.
         answer = await search_elsewhere(ctx, ask)
     if request.observer and not ask.as_of:
         ctx.access_log.saw(request.observer, chunks=tuple(hit.id for hit in answer.hits))
-    unchecked = {"unchecked": UNCHECKED} if doubtful and not checked else {}
-    return {**_told(ask, answer, started), "checked": checked, **unchecked}
+    why = {"unchecked": unchecked} if unchecked else {}
+    return {**_told(ask, answer, started), "checked": doubtful and not unchecked, **why}
 
 
 @handles(methods.QueryRequest, without_ledger=True)
@@ -98,6 +98,17 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
             await ctx.write(read_files_first, ctx.worker, ns, paths)
         answer = await search_elsewhere(ctx, ask)
     return answer
+
+
+async def _unchecked(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
+    """Why an answer was not compared with every file; empty when it was."""
+    if not await _check_files(ctx, ask, answer):
+        return UNCHECKED
+    left_out = await ctx.read(lambda: [one for ns in ask.ns for one in ctx.stores.index(ns).left_out()])
+    if not left_out:
+        return ""
+    more = f", and {len(left_out) - 1} more: memd status" if len(left_out) > 1 else ""
+    return "{} is left out ({})".format(*left_out[0]) + more
 
 
 async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> bool:

@@ -136,6 +136,11 @@ class OwnIndex(WorkspaceIndex):
         files = self._files.present
         return self._files.load() if files is None else files
 
+    def left_out(self) -> Iterator[tuple[str, str]]:
+        """The files whose text is not searched, and why."""
+        yield from ((path, row.problem) for path, row in self.files.items() if row.problem and not row.digest)
+        yield from self.skipped.items()
+
     def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
         return self.collection.search(vector, depth) if self.collection is not None else None
 
