@@ -257,11 +257,13 @@ def _collection(stores: OwnStores, index: OwnIndex, fix: bool, waits: bool) -> D
 
 def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> DoctorFinding:
     """Whether the ledger has every file as it is on disk."""
-    changed = changed_paths(index, scan(index.workspace))
-    stale = {path for path in changed if not _same_text(index, path, settings)}
+    seen = scan(index.workspace)
+    stale = {path for path in changed_paths(index, seen) if not _same_text(index, path, settings)}
     name = f"{index.workspace.ns}: files"
     if not stale:
-        return DoctorFinding(name, "ok", f"{_count(len(index.files), 'file')}, all as indexed")
+        left_out = {**dict(index.left_out()), **seen.skipped}
+        also = f"; {len(left_out)} left out: memd status" if left_out else ""
+        return DoctorFinding(name, "ok", f"{_count(len(index.files.keys() - left_out), 'file')}, all as indexed{also}")
     some = ", ".join(sorted(stale)[:3])
     if not fix:
         return DoctorFinding(name, "warn", f"{len(stale)} differ from the index ({some})", "memd sync")
