@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd.indexer.maintenance.doctor import examine_ledger
+from memd.indexer.store import cache_folder
 from memd.indexer.store.ledger import Ledger
 from tests.lab import Lab
 
@@ -53,3 +54,14 @@ def test_damage_is_seen_by_a_thread_that_knows_the_pages_and_by_one_that_never_r
             found = thread.submit(examine_ledger, ledger).result()
             assert found.state == "broken" and found.detail
     ledger.close()
+
+
+def test_every_ledger_that_was_put_aside_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for when in ("20260217T080000", "20260217T090000"):
+        monkeypatch.setattr(cache_folder.time, "strftime", lambda _, when=when: when)
+        (tmp_path / "state.db").write_text(when)
+        (tmp_path / "chroma").mkdir()
+        for store in ("state.db", "chroma"):
+            assert cache_folder.quarantine(tmp_path, tmp_path / store)
+    kept = sorted(file.name for file in (tmp_path / "quarantine").iterdir())
+    assert kept == ["chroma.20260217T090000", "state.db.20260217T080000", "state.db.20260217T090000"]

@@ -145,14 +145,15 @@ def own_caches(state: Path, ledger: str) -> None:
 
 
 def quarantine(state: Path, folder: Path) -> Path | None:
-    """Put a broken cache aside for inspection; only the last one of a name is kept."""
+    """Put a broken store aside for inspection: of a cache the last one is kept, of the ledger every one."""
     if not folder.exists():
         return None
     aside = state / "quarantine"
     aside.mkdir(mode=0o700, exist_ok=True)
     name = "-".join(folder.relative_to(state).parts)
     for older in aside.glob(f"{name}.*"):
-        shutil.rmtree(older, ignore_errors=True) if older.is_dir() else older.unlink(missing_ok=True)
+        if older.is_dir():
+            shutil.rmtree(older, ignore_errors=True)
     target = aside / f"{name}.{time.strftime('%Y%m%dT%H%M%S')}"
     folder.rename(target)
     os.utime(target)
