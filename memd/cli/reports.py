@@ -95,8 +95,11 @@ def _fact(name: str, value: Any) -> list[str]:
 
 def _pending(result: Mapping[str, Any]) -> str:
     files, vectors = result.get("pending_files") or 0, result.get("pending_vectors") or 0
+    if "ledger" in result.get("degraded", ()):
+        return "unknown, as the counts above are: see degraded"
     if not files and not vectors:
-        return "nothing; everything on disk can be found"
+        left_out = any(entry.get("skipped") for entry in result["workspaces"])
+        return "nothing; everything on disk can be found" + (" but what is left out" if left_out else "")
     parts = [count(number, what) for number, what in ((files, "file"), (vectors, "vector")) if number]
     left = f", about {duration(result['eta_s'])} left" if result.get("eta_s") else ""
     return " and ".join(parts) + left

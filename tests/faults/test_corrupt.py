@@ -389,6 +389,7 @@ def test_a_running_daemon_says_what_is_damaged_answers_from_the_files_and_mends_
     status = client.status()
     (trouble,) = (one for one in status["degraded_details"] if one["what"] == "ledger")
     assert status["degraded"] == ["ledger"] and trouble["fix"].startswith("memd doctor --fix")
+    assert "pending   unknown, as the counts above are: see degraded" in home.run("status").stdout
     for mode in ("hybrid", "text", "exact"):
         answer = client.query("ErsatzTV", mode=mode)
         assert "ledger" in answer["degraded"] and answer["verdict"] == "found" and "ErsatzTV" in str(answer["hits"])
