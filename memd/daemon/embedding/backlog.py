@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import nsmallest
-from math import inf
 from pathlib import Path
 from sqlite3 import Row
 from typing import TYPE_CHECKING
@@ -61,7 +60,7 @@ class VectorBacklog:
         with self._lock:
             return sum(self._waiting[workspace] for workspace in workspaces)
 
-    def add(self, workspace: int, count: int, seq: float = inf) -> None:
+    def add(self, workspace: int, count: int, seq: int) -> None:
         """Some chunks are new at this count of the clock; they may have been counted before this is heard."""
         with self._lock:
             if seq > self._counted:

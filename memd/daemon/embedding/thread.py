@@ -11,7 +11,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
-from math import inf
 from sqlite3 import Row
 from typing import TYPE_CHECKING, cast
 
@@ -117,7 +116,7 @@ class Embedding:
             server.close()
         self.hurry()
 
-    def more(self, workspace: int, count: int, seq: float = inf) -> None:
+    def more(self, workspace: int, count: int, seq: int) -> None:
         """Some chunks want a vector."""
         if self.phase != "off":
             self.backlog.add(workspace, count, seq)

@@ -51,7 +51,7 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
         if not (index.workspace.root / path).exists():
             raise NotFound(f"{index.workspace.ns} has no file {path}", "memd list shows what it has")
         return f"{path} is not a memory file: {index.skipped.get(path) or 'no glob of the workspace takes it in'}"
-    if known.problem and not known.digest:
+    if known.left_out:
         return f"{path} is left out: {known.problem}"
     chunks = lookup.chunks_at(stores.ledger.reader, index.id, path, [line])
     return chunks.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")

@@ -34,6 +34,11 @@ class FileRow:
     """Whether it was read so soon after a change that another may hide in it."""
     problem: str
 
+    @property
+    def left_out(self) -> bool:
+        """Whether its text was never read; one that has a problem since is searched as it was."""
+        return bool(self.problem and not self.digest)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:

@@ -138,7 +138,7 @@ class OwnIndex(WorkspaceIndex):
 
     def left_out(self) -> Iterator[tuple[str, str]]:
         """The files whose text is not searched, and why."""
-        yield from ((path, row.problem) for path, row in self.files.items() if row.problem and not row.digest)
+        yield from ((path, row.problem) for path, row in self.files.items() if row.left_out)
         yield from self.skipped.items()
 
     def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
