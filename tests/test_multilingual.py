@@ -143,7 +143,8 @@ def test_a_workspace_says_what_made_it_need_the_second_model(real: Home, tmp_pat
     with real.start() as client:
         assert languages(client)["english"] == [asked]
         shown = real.run("status").stdout
-        assert f"english: {asked}" in shown and "abroad: zh: MEMORY.md:3" in shown
+        assert f"languages workspace english: de, {asked.removeprefix('de: ')}\n" in shown
+        assert "languages workspace abroad: zh, MEMORY.md:3\n" in shown
 
 
 def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, tmp_path: Path) -> None:

@@ -142,9 +142,9 @@ def _model(result: Mapping[str, Any]) -> str:
 
 
 def _languages(rows: list[dict[str, Any]]) -> list[str]:
-    """What made workspaces need the model for other languages."""
-    reasons = [f"{one_line(row['ns'])}: {one_line(why)}" for row in rows for why in row.get("languages") or ()]
-    return [line for reason in reasons[:MAX_SKIPPED] for line in _fact("language", reason)]
+    """What made workspaces need the model for other languages; `zh: MEMORY.md:3` is told as `zh, MEMORY.md:3`."""
+    found = [(row["ns"], why.replace(": ", ", ", 1)) for row in rows for why in row.get("languages") or ()]
+    return [line for ns, why in found[:MAX_SKIPPED] for line in _fact("languages", f"workspace {ns}: {why}")]
 
 
 def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
