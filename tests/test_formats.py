@@ -225,16 +225,18 @@ def listed(place: Home, *args: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_list_has_three_columns_newest_first(place: Home) -> None:
+def test_list_has_four_columns_newest_first(place: Home) -> None:
     assert listed(place) == [
-        "shared     Pnpm                                 2026-02-22 08:00",
-        "shared     Build Config                         2026-02-21 14:27",
-        "edit       delegation rules                     2026-02-20 17:30",
-        "shared     Agent Permissions                    2026-02-20 09:05",
-        "daily      Later                                2026-02-07",
-        "daily      Radio                                2026-02-07",
-        "memory     Memory                               2020-01-01",
+        "shared     Pnpm                                 2026-02-22 08:00  shared#pnpm",
+        "shared     Build Config                         2026-02-21 14:27  shared#build-config",
+        "edit       delegation rules                     2026-02-20 17:30  edit#delegation-rules",
+        "shared     Agent Permissions                    2026-02-20 09:05  shared#agent-permissions",
+        "daily      Later                                2026-02-07        2026-02-07#later",
+        "daily      Radio                                2026-02-07        2026-02-07#radio",
+        "memory     Memory                               2020-01-01        MEMORY",
     ]
+    key = listed(place, "--role", "edit")[0].split()[-1]
+    assert "delegation" in place.run("get", key, cwd=place.path.parent / "agent").stdout
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ FORMAT_ALIASES = {"bus": "entries"}
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
 INDENT = "  "
 LEAST_CUT = 8
+ROLE, TITLE, LEAST_TITLE = 10, 36, 16
+"""Columns of `memd list`."""
 MAX_LINES = 14
 """A hit's text is shown up to here; a long table or code block would push the others off the screen."""
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
@@ -270,12 +272,16 @@ def entries(result: Mapping[str, Any]) -> str:
     return "\n\n".join(_entry(entry) for entry in result["entries"])
 
 
-def columns(row: Mapping[str, Any]) -> str:
-    """A memory in a line: role, title, time; on a terminal no longer than that."""
-    role, title, end = f"{one_line(row['role']):<10}", one_line(row["title"]), f"{one_line(row['time'])}  {by(row)}"
+def listing(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each memory: role, title, time, key; on a terminal the titles give way, as a key must be whole."""
+    ends = [f"{one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() for row in rows]
+    titles = [one_line(row["title"]) for row in rows]
+    width = TITLE
     if console.on_terminal(sys.stdout):
-        title = _cut(title, max(console.width() - len(role) - len(end.rstrip()) - 2, LEAST_CUT))
-    return f"{role} {title:<36} {end}".rstrip()
+        room = max(console.width() - ROLE - 2 - max(map(len, ends)), LEAST_TITLE)
+        width, titles = min(room, TITLE), [_cut(title, room) for title in titles]
+    lines = zip(rows, titles, ends, strict=True)
+    return "\n".join(f"{one_line(row['role']):<{ROLE}} {title:<{width}} {end}" for row, title, end in lines)
 
 
 def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:

@@ -128,9 +128,9 @@ LIST: dict[str, Any] = {
 @method_command(app, "list", name="ls", hidden=True, **LIST)
 @method_command(app, "list", name="list", **LIST)
 def list_memories(result: Result, args: Args) -> None:
-    """Lists the memories: role, title, time."""
+    """Lists the memories: role, title, time, key."""
     if result["memories"]:
-        console.page("\n".join(map(hits.columns, result["memories"])))
+        console.page(hits.listing(result["memories"]))
     else:
         none = "there are no memories yet; write one: memd note TEXT"
         console.note("no memory is like that" if result["roles"] else none)
