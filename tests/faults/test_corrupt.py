@@ -403,6 +403,7 @@ def test_a_running_daemon_says_what_is_damaged_answers_from_the_files_and_mends_
     done = home.run("doctor", "--fix")
     assert done.returncode == 0 and "state.db" in done.stdout, done
     assert ("state-2026-01-01.db" in done.stdout) == backup
+    assert home.run("status").returncode == 0, "the daemon answers again when the command returns"
     client = eventually(lambda: restarted(home), 60)
     assert_mended(home, mine, client)
 

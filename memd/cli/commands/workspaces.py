@@ -5,7 +5,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +19,7 @@ from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_
 from memd.config import paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, TEAM_GLOB
+from memd.protocol import start as process
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.timespans import duration
@@ -31,6 +34,7 @@ Preset = Annotated[
 VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 5_000
+POLL_SECONDS = 0.1
 app = typer.Typer()
 workspace_app = command_group(app, "workspace", "Sets a directory of notes up.")
 ns_app = command_group(app, "ns", "The workspaces by another name.", hidden=True)
@@ -216,17 +220,31 @@ def doctor(args: Args) -> int:
     Works without a daemon too.
     """
     wanted = [name for name in ("fix", "secrets") if args[name]]
-    try:
-        with daemon_calls.connect(start=False) as client:
+    with daemon_calls.connect(start=False) as client:
+        try:
             result = call(client, "doctor", dict.fromkeys(wanted, True))
-    except NoDaemon:
-        result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
-    # Other programs of the same name: only the shell that asks can tell which it would run.
-    others = installation.others(os.environ.get("PATH", os.defpath))
-    shadows = [{"name": "command", "state": "warn", "detail": detail, "fix": fix} for detail, fix in others]
-    result = {**result, "findings": [*result["findings"], *shadows]}
-    console.show(result, reports.doctor(result, args["fix"]), args["json"])
+        except NoDaemon:
+            result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
+        # Other programs of the same name: only the shell that asks can tell which it would run.
+        others = installation.others(os.environ.get("PATH", os.defpath))
+        shadows = [{"name": "command", "state": "warn", "detail": detail, "fix": fix} for detail, fix in others]
+        result = {**result, "findings": [*result["findings"], *shadows]}
+        console.show(result, reports.doctor(result, args["fix"]), args["json"])
+        if client.daemon and any(one["name"] == "state.db" and one["state"] == "mended" for one in result["findings"]):
+            _wait_for_successor(client)
     return 0 if result["ok"] else MemdError.exit_code
+
+
+def _wait_for_successor(client: Client) -> None:
+    """A daemon that mended its ledger starts again: return when the next one answers, as the next command will ask."""
+    mender, until = client.daemon, time.monotonic() + process.START_SECONDS
+    while time.monotonic() < until:
+        with suppress(NoDaemon):
+            client.ping()
+            if client.daemon is not mender:
+                return
+        time.sleep(POLL_SECONDS)
+    raise NoDaemon("the daemon mended its ledger and has not started again", "see why: memd logs")
 
 
 @method_command(jobs_app, "job.list", of_group=True)
