@@ -192,6 +192,16 @@ def test_a_job_runs_again_and_again(scheduler: Callable[..., Scheduler]) -> None
     wait_for(lambda: len(times) >= 2)
 
 
+def test_a_job_whose_runs_are_not_remembered_runs_at_the_start(scheduler: Callable[..., Scheduler]) -> None:
+    """A scan does: `memd jobs` said for a minute after each start that there was none ever."""
+    jobs = scheduler(
+        ScheduledJob("scan", "1h", lambda: "nothing", kept=False), ScheduledJob("hourly", "1h", lambda: "")
+    )
+    wait_for(lambda: jobs.states()[0]["result"])
+    assert in_time(jobs.states()[0]["next"]) > timedelta(minutes=59)
+    assert jobs.states()[1]["last"] is None
+
+
 def test_who_gives_up_waiting_does_not_make_it_run(scheduler: Callable[..., Scheduler]) -> None:
     inside, go_on = threading.Event(), threading.Event()
     ran: list[str] = []

@@ -158,8 +158,7 @@ class App:
         self._stack.callback(ctx.watcher.stop)
         for index in self.stores.indexes.values():
             ctx.watcher.add(index.workspace)
-        # What changed between the first scan and the first event.
-        ctx.rescan(tuple(self.stores.indexes))
+        # The first of them is a scan, which finds what changed between that of the start and the first event.
         jobs = BuiltInJobs(ctx.worker, ctx.embedding, ctx.reflection, self._examine, self._restart_after_upgrade)
         ctx.scheduler.start(jobs.all(), jobs.save_run, self.settings.jobs.jitter_s)
         self._stack.callback(ctx.scheduler.stop)

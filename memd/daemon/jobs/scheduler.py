@@ -114,7 +114,8 @@ class Scheduler:
         if (schedule := schedules.parse(job.when)) is None:
             return
         trigger = JitteredSchedule(schedule, zone, jitter_s if job.kept else 0)
-        due = trigger.first_run(job.last, now, soon) if job.kept else trigger.get_next_fire_time(None, now)
+        # What is not remembered runs at once: nobody can tell whether it was missed.
+        due = trigger.first_run(job.last, now, soon) if job.kept else now
         self._scheduler.add_job(self._run, trigger, args=[job], id=job.name, next_run_time=due)
 
     @property
