@@ -119,6 +119,23 @@ def test_a_question_knows_its_times_and_what_else_it_asks():
     assert [span.text for span in question.times.spans] == ["last week"]
     assert [word.exact[0] for word in question.undated] == ["what", "did", "we", "plant"]
     assert not question.only_time and parse("what did we do last week", NOW).only_time
+    for lately in (
+        "what happened last",
+        "What happened last?",
+        "what was the last thing we did",
+        "what did I do recently",
+    ):
+        assert parse(lately, NOW).only_time, lately
+    for lately in (
+        "was war zuletzt",
+        "Was haben wir zuletzt gemacht?",
+        "最近发生了什么？",
+        "上次做了什么",
+        "最後に何があった？",
+    ):
+        assert parse(lately, NOW).only_time, lately
+    for more in ("the last invoice", "what did we plant last", "最后的路由器", "how long did it last"):
+        assert not parse(more, NOW).only_time, more
     assert parse("yesterday pla*", NOW).only_time is parse("plant", NOW).only_time is False
     plain = parse("plant", NOW, Filters(tags=("garden",), since="2026-01"))
     assert (plain.undated, plain.filters) == (plain.words, Filters(tags=("garden",), since="2026-01"))

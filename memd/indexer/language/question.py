@@ -104,9 +104,9 @@ class ParsedQuestion:
 
     @property
     def only_time(self) -> bool:
-        """Whether it asks for nothing but a time: "what did we do last week"."""
+        """Whether it asks for nothing but a time: "what did we do last week", "what happened last"."""
         says_more = self.prefixes or any(word.exact[0] not in STOPWORDS | DOING for word in self.undated)
-        return bool(self.times.spans or self.times.newest) and not says_more
+        return bool(self.times.spans or self.times.newest or times.LATELY.search(self.text)) and not says_more
 
     @property
     def at_its_time(self) -> ParsedQuestion | None:
@@ -151,7 +151,8 @@ def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuest
     left = left if end == 0 or _says_something(left) else ""
     language, named = foreign_language(left), times.question_times(left, today)
     cut = _sought(left, language)
-    undated = _undated(times.without_times(left, named), language) if named.spans or named.newest else cut
+    timed = named.spans or named.newest or times.LATELY.search(left)
+    undated = _undated(times.without_times(left, named), language) if timed else cut
     sought = tuple(map(phrase, phrases)), tuple(map(phrase, without))
     return ParsedQuestion(left, cut, undated, tuple(prefixes), *sought, filters, named, today)
 
@@ -212,7 +213,7 @@ def _is_name(text: str, word: Word) -> bool:
 
 def _undated(text: str, language: str) -> Words:
     """The words of a question that name no time; in other languages than English without those that only ask."""
-    text = _without_newest(text)
+    text = times.LATELY.sub(" ", _without_newest(text))
     cut = _words_in(ASKING.sub(" ", text) if language else text, language)
     return tuple(word for word in cut if not language or not (word.exact[0] in DOING or is_small(word)))
 

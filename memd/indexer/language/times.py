@@ -70,8 +70,8 @@ def single(text: str, now: date) -> TimeSpan | None:
 
 # --- questions about time ------------------------------------------------------------------------------------------
 
-ASKS_WHEN, NEWEST, ASKS_NEWEST = (
-    re.compile(str(dates.TABLES["questions"][name])) for name in ("when", "newest", "recent")
+ASKS_WHEN, NEWEST, LATELY, ASKS_NEWEST = (
+    re.compile(str(dates.TABLES["questions"][name])) for name in ("when", "newest", "lately", "recent")
 )
 
 
