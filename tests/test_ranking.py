@@ -110,6 +110,16 @@ def test_a_question_of_filters_lists_the_newest_first_and_all_of_a_day(memory: C
     assert answer["verdict"] == "found"
 
 
+def test_what_has_no_day_comes_after_the_newest(memory: Callable[..., Asker]):
+    """MEMORY.md was written a moment ago, and never ages."""
+    notes = {f"memory/2026-01-0{day}.md": f"## Day\n\nThe lamp number {day} was lit.\n" for day in (7, 9)}
+    ask = memory({"MEMORY.md": "## Lamps\n\nThey are green.\n\n## Oil\n\nIt is in the shed.\n", **notes})
+    for question in ("latest", "what happened last", "-shelf"):
+        answer = ask(question)
+        assert paths(answer) == ["2026-01-09", "2026-01-07", "MEMORY", "MEMORY"], question
+        assert answer["verdict"] == "found" and answer["hits"][2]["key"] == "MEMORY#lamps"
+
+
 ODD = [
     '"', "“", "”", "-", "--", "*", "**", "a*", "*a", ":", "::", "tag:", "tag::", "on:", "on:31",
     "before:0001-01-01", "(", ")", "[", "]", "{", "\\", "\\u0000", "\x00", "\x1b[31m", "\x7f", "\u202e",

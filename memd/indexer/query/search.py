@@ -292,7 +292,7 @@ def _corrected(text: str, words: WordMatches | None) -> str:
 
 
 def _newest(stores: Stores, indexes: Sequence[WorkspaceIndex], question: ParsedQuestion) -> list[Candidate]:
-    """What passes the filters and exclusions, newest first."""
+    """What passes the filters and exclusions, newest first; what has no day of its own comes last."""
     connection = stores.ledger.reader
     passing = []
     for index in indexes:
@@ -303,7 +303,7 @@ def _newest(stores: Stores, indexes: Sequence[WorkspaceIndex], question: ParsedQ
         rows = lookup.join(connection, chunks, question.filters).values()
         passing += [Candidate(index, row, 1.0, {}) for row in rows]
     passing.sort(key=lambda candidate: (candidate.row["path"], candidate.row["start_line"]))
-    passing.sort(key=lambda candidate: str(candidate.row["date"]), reverse=True)
+    passing.sort(key=lambda candidate: str(lookup.own_day(candidate.row) or ""), reverse=True)
     return passing
 
 
