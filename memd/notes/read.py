@@ -116,6 +116,17 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
+def undecoded(data: bytes) -> str:
+    """What is said of a file that is not all text; empty where it is."""
+    encoding = "UTF-16" if data.startswith(UTF_16) else "UTF-8"
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = decode(data[: error.start]).count("\n") + 1
+        return f"line {line} is not {encoding}; it is indexed with \N{REPLACEMENT CHARACTER} in place of the bytes"
+    return ""
+
+
 # --- the markers of a conflict within a text ----------------------------------------------------------------
 
 

@@ -483,6 +483,16 @@ def test_odd_bytes_are_read_leniently_and_left_as_they_are(home: Home, workspace
     assert_agreement(home, workspace)
     for name, data in ENCODINGS.items():
         assert (workspace / "memory" / name).read_bytes() == data
+    why = "line 3 is not UTF-8; it is indexed with \ufffd in place of the bytes"
+    assert the(client)["skipped"] == [{"path": "memory/bad.md", "why": why, "searched": True}]
+    assert the(client)["files"] == len(list(workspace.rglob("*.md")))
+    shown = home.run("status").stdout
+    assert f"problem   agent: memory/bad.md ({why})" in shown and "everything on disk can be found\n" in shown
+    (told,) = (one for one in client.doctor()["findings"] if one["name"] == "agent: notes")
+    assert told["state"] == "warn" and told["detail"] == f"memory/bad.md: {why}"
+    (workspace / "memory/bad.md").write_text("## Good\n\ncafé and brambling\n")
+    client.sync()
+    assert the(client)["skipped"] == []
 
 
 def test_a_file_that_may_not_be_read_keeps_its_entry(home: Home, workspace: Path) -> None:

@@ -107,8 +107,7 @@ def _status(ctx: HandlerContext) -> Result:
 
 @handles(methods.StatusRequest, without_ledger=True)
 async def status_without_ledger(ctx: HandlerContext, request: methods.StatusRequest, call: IncomingCall) -> Result:
-    workspaces = [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), index.skipped)
-                  for index in ctx.stores.indexes.values()]  # fmt: skip
+    workspaces = [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), {}) for index in ctx.stores.indexes.values()]
     return {**_running(ctx), "proposals": 0, "workspaces": workspaces}
 
 
@@ -143,7 +142,7 @@ def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
         "vectors": ctx.stores.vector_count(index), "pending_vectors": ctx.missing_vectors(index)
     }  # fmt: skip
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
-    problems = catalog.problems(reader, index.id) | index.skipped
+    problems = catalog.problems(reader, index.id)
     last_exam, exam_before = [*overview.exam_trend(reader, index.id, 2), None, None][:2]
     return _workspace(ctx, index, counts, problems) | {
         "last_change": changed[0] if changed else None, "exam": {"last": last_exam, "before": exam_before},
@@ -151,8 +150,12 @@ def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
     }  # fmt: skip
 
 
-def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: dict[str, str]) -> Result:
+def _workspace(
+    ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: dict[str, tuple[str, bool]]
+) -> Result:
     mode, why = ctx.watcher.mode(index.workspace.ns)
+    problems |= {path: (why, False) for path, why in index.skipped.items()}
+    skipped = [{"path": path, "why": why, "searched": searched} for path, (why, searched) in sorted(problems.items())]
     return {
         **index.place,
         "globs": list(index.workspace.globs),
@@ -162,8 +165,8 @@ def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], pro
         "held": len(index.held),
         "missing": index.missing,
         "last_change": None,
-        "conflicts": conflicts.count(problems),
-        "skipped": [{"path": path, "why": why} for path, why in sorted(problems.items())[:MAX_SKIPPED]],
+        "conflicts": conflicts.count(skipped),
+        "skipped": skipped[:MAX_SKIPPED],
         "languages": [],
         "exam": {"last": None, "before": None},
     }

@@ -145,8 +145,7 @@ def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, dee
         return
     day = "" if minute_of(content.mtime_ns) in index.copied else content.day
     raw = read.decode(content.data)
-    if read.has_markers(raw):
-        row = replace(row, problem=read.MARKED)
+    row = replace(row, problem=read.MARKED if read.has_markers(raw) else read.undecoded(content.data))
     note = yield from index.parse_cache.parse_in_pieces(path, read.without_markers(raw), day)
     batch.notes[path] = (row, note)
     batch.data[path] = content.data

@@ -44,7 +44,7 @@ PARSER = "tree_sitter"
 SECRET_SECONDS = 30.0
 """A scan of a very large workspace for secrets stops after this; the newest files come first."""
 MOST_SECRETS = 1_000
-SHOWN_SECRETS = 100
+MOST_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,7 @@ def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
         )
     else:
         yield _files(stores, index, settings, fix)
+    yield from _impaired(index)
     yield from _half_done(stores, index)
     text_mend = partial(_mend_text, stores, index)
     yield _compare(f"{ns}: text index", partial(_text_differs, stores, index), text_mend, fix)
@@ -269,6 +270,15 @@ def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
         return DoctorFinding(name, "warn", f"{len(stale)} differ from the index ({some})", "memd sync")
     ingest.apply(stores, index, stale, settings.index.max_file_kb * 1024)
     return DoctorFinding(name, "mended", f"{len(stale)} were read again ({some})")
+
+
+def _impaired(index: OwnIndex) -> Iterator[DoctorFinding]:
+    """The files that are searched, if not as they are."""
+    rows = sorted(index.files.items())
+    if found := [f"{path}: {row.problem}" for path, row in rows if row.problem and not row.left_out]:
+        more = [f"and {len(found) - MOST_SHOWN:,} more"] if len(found) > MOST_SHOWN else []
+        fix = "mend it in your editor; until then memd keeps every byte"
+        yield DoctorFinding(f"{index.workspace.ns}: notes", "warn", "\n".join([*found[:MOST_SHOWN], *more]), fix)
 
 
 def _same_text(index: OwnIndex, path: str, settings: Settings) -> bool:
@@ -371,9 +381,9 @@ def _secret_finding(ns: str, secrets: list[FoundSecret], looked: str, complete: 
     if not secrets:
         hint = "memd doctor --secrets, when less is going on"
         return DoctorFinding(name, "ok" if complete else "warn", f"none seen in {looked}", hint)
-    places = [f"{secret.path}:{secret.line} {secret.kind}" for secret in secrets[:SHOWN_SECRETS]]
-    if len(secrets) > SHOWN_SECRETS:
-        places.append(f"and {len(secrets) - SHOWN_SECRETS:,} more; --json lists them")
+    places = [f"{secret.path}:{secret.line} {secret.kind}" for secret in secrets[:MOST_SHOWN]]
+    if len(secrets) > MOST_SHOWN:
+        places.append(f"and {len(secrets) - MOST_SHOWN:,} more; --json lists them")
     head = f"{_count(len(secrets), 'line')} in {looked} may hold one"
     return DoctorFinding(name, "warn", "\n".join([head, *places]), "take them out of the notes, and change the secrets")
 

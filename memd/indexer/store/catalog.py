@@ -36,7 +36,7 @@ class FileRow:
 
     @property
     def left_out(self) -> bool:
-        """Whether its text was never read; one that has a problem since is searched as it was."""
+        """Whether its text was never read; another with a problem is searched as it was, or as far as it is text."""
         return bool(self.problem and not self.digest)
 
 
@@ -156,8 +156,8 @@ def behind(connection: sqlite3.Connection) -> set[int]:
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
     # The index covers the query: `status` asks often.
     row = connection.execute(
-        "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND problem = '') AS files, (SELECT COUNT(*)"
-        " FROM memories INDEXED BY memories_kept WHERE workspace = :w AND file IS NOT NULL) AS memories,"
+        "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND (problem = '' OR digest <> '')) AS files, (SELECT"
+        " COUNT(*) FROM memories INDEXED BY memories_kept WHERE workspace = :w AND file IS NOT NULL) AS memories,"
         " (SELECT COUNT(*) FROM chunks WHERE workspace = :w) AS chunks",
         {"w": workspace},
     ).fetchone()
@@ -189,11 +189,10 @@ def any_files(connection: sqlite3.Connection) -> bool:
     return bool(number_of(connection, "SELECT 1 FROM files LIMIT 1"))
 
 
-def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, str]:
-    """The files that cannot be indexed, and why."""
-    return dict(
-        connection.execute("SELECT path, problem FROM files WHERE workspace = ? AND problem <> ''", (workspace,))
-    )
+def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, tuple[str, bool]]:
+    """The files that cannot be indexed as they are: why, and whether they are searched all the same."""
+    query = "SELECT path, problem, digest <> '' FROM files WHERE workspace = ? AND problem <> ''"
+    return {path: (why, bool(searched)) for path, why, searched in connection.execute(query, (workspace,))}
 
 
 def paths(connection: sqlite3.Connection, workspace: int) -> Iterable[tuple[str, int]]:

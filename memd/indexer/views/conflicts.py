@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memd.errors import NotFound
 from memd.indexer.indexing.read_files import read_or_none
@@ -50,9 +51,9 @@ def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> Two
     raise NotFound(f"{path} has no conflict", "memd conflict list")
 
 
-def count(left_out: Mapping[str, str]) -> int:
+def count(skipped: Iterable[Mapping[str, Any]]) -> int:
     """How many notes have two versions, of the files that are left out in part or whole, with the reason."""
-    return sum(why == MARKED or merging.original_of(path) is not None for path, why in left_out.items())
+    return sum(file["why"] == MARKED or merging.original_of(file["path"]) is not None for file in skipped)
 
 
 def _listed(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:

@@ -70,7 +70,8 @@ class WorkspaceStatus(TypedDict):
     last_change: str | None
     conflicts: int
     """Notes of which git or a file synchroniser left two versions."""
-    skipped: list[dict[str, str]]
+    skipped: list[dict[str, Any]]
+    """Files with a problem: `path`, `why`, and whether they are `searched` all the same, if not as they are."""
     languages: list[str]
     """Why it needs the model for other languages: the first note and the first question in one."""
     exam: dict[str, Any]
