@@ -74,6 +74,18 @@ def test_a_copy_of_a_synchroniser_is_merged_and_removed(home: Home, workspace: P
     assert memory.query("weasel", mode="text")["hits"][0]["path"] == NOTE
 
 
+@pytest.mark.parametrize("take", ["merge", "theirs"])
+def test_bytes_that_are_not_utf8_come_through_a_merge(workspace: Path, memory: Client, take: str) -> None:
+    note, copy = workspace / NOTE, workspace / "memory/2026-02-15.sync-conflict-20260216-101010-ABCDEF7.md"
+    before = note.read_bytes().replace(b"two apple", b"two pomm\xe9")
+    copy.write_bytes(before + b"\n## Weasel\n\nThe weasel d\xeene.\n")
+    note.write_bytes(before)
+    memory.sync()
+    memory.conflict_list()
+    memory.conflict_settle(NOTE, take=take)
+    assert note.read_bytes() == before + b"\n## Weasel\n\nThe weasel d\xeene.\n"
+
+
 def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memory: Client) -> None:
     merge_in_git(workspace, "skill for Otto.", "skill for Tilda.", "skill for Pierce.")
     memory.sync()

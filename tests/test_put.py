@@ -121,6 +121,26 @@ def test_what_get_prints_can_be_put_back(home: Home, memory: Client, workspace: 
     assert {path: (workspace / path).read_bytes() for path in NOTES} == before
 
 
+def test_bytes_that_are_not_utf8_are_not_lost_by_putting_back_what_get_prints(memory: Client, workspace: Path) -> None:
+    note = workspace / "memory/2026-02-15.md"
+    data = NOTES["memory/2026-02-15.md"].encode().replace(b"two apple", b"two pomm\xe9")
+    note.write_bytes(data)
+    memory.sync()
+    shown = memory.get("2026-02-15#garden")["text"]
+    assert "pomm\ufffd" in shown
+    with pytest.raises(Refused, match="they would be lost"):
+        memory.put("2026-02-15#garden", shown)
+    memory.put("2026-02-15#garden", pinned=True)
+    with pytest.raises(Refused, match="they would be lost"):
+        memory.restore("2026-02-15#garden", version=2)
+    assert b"two pomm\xe9" in note.read_bytes()
+    memory.put("2026-02-15#ersatztv", "A word with \ufffd in it.")
+    assert b"two pomm\xe9" in note.read_bytes(), "another section is written"
+    memory.put("2026-02-15#garden", "Two apple trees.")
+    memory.undo()
+    assert b"two pomm\xe9" in note.read_bytes()
+
+
 def test_a_version_that_was_expected_and_is_not_there_is_a_conflict_that_names_it(memory: Client) -> None:
     memory.put("deploy", "one", if_version=0)
     with pytest.raises(VersionConflict, match="is at version 1, not 0"):

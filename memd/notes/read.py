@@ -109,11 +109,14 @@ def is_binary(data: bytes) -> bool:
     return len(head) - len(head.translate(None, CONTROL)) > max(ALLOWED_CONTROL, BINARY_SHARE * len(head))
 
 
-def decode(data: bytes) -> str:
-    """The file's text: bytes that are not UTF-8 become U+FFFD, a byte order mark is dropped."""
+def decode(data: bytes, errors: str = "replace") -> str:
+    """The file's text: bytes that are not UTF-8 become U+FFFD, a byte order mark is dropped.
+
+    With `surrogateescape` such bytes can be written again.
+    """
     if data.startswith(UTF_16):
         return data.decode("utf-16", errors="replace")
-    return data.decode("utf-8-sig", errors="replace")
+    return data.decode("utf-8-sig", errors)
 
 
 def undecoded(data: bytes) -> str:

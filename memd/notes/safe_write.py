@@ -8,6 +8,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -32,6 +33,9 @@ AT_FDCWD = -100
 PATIENCE = 0.5
 """Seconds to wait until others close the file that was replaced."""
 ASIDE = ".memd-aside"
+NO_TEXT, SHOWN = re.compile("[\udc80-\udcff]"), "\N{REPLACEMENT CHARACTER}".encode()
+"""A byte that is not UTF-8, as Python keeps it, and what a reader is shown in its place."""
+SAVE_IT = "save it as UTF-8 in your editor first"
 NEIGHBOURS = 100
 """Files beside a new one whose mode is looked at."""
 
@@ -136,7 +140,15 @@ def _fitting(descriptor: int, size: int, text: str, head: str) -> bytes:
 
 def _refuse_utf16(start: bytes) -> None:
     if start.startswith(UTF_16):
-        raise Refused("the file is UTF-16", "save it as UTF-8 in your editor first")
+        raise Refused("the file is UTF-16", SAVE_IT)
+
+
+def _refuse_loss(before: bytes, after: bytes) -> None:
+    """Nobody may write back what they were shown in place of bytes that are not UTF-8."""
+    if after.count(SHOWN) > before.count(SHOWN):
+        left, known = (len(NO_TEXT.findall(data.decode("utf-8", "surrogateescape"))) for data in (after, before))
+        if left < known:
+            raise Refused("the text has \ufffd in place of bytes that are not UTF-8: they would be lost", SAVE_IT)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -160,6 +172,7 @@ def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None, keep
             before = bytes_of(file)
             _refuse_utf16(before or b"")
             after = edit(before)
+            _refuse_loss(before or b"", after or b"")
             if after == before:
                 return WriteResult(before, after)
             intend(before, after)

@@ -16,7 +16,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.notes import merging
 from memd.notes.merging import Base, split
-from memd.notes.read import MARKED, decode, sides
+from memd.notes.read import MARKED, decode, sides, without_markers
 
 GIT_SECONDS = 5.0
 
@@ -72,8 +72,9 @@ def _two_versions(
     other = read_or_none(index, copy, max_bytes) if copy else note
     if other is None:
         return None
-    text = decode(note.data) if note is not None else ""
-    ours, theirs = (text, other.text) if copy else sides(text)[:2]
+    # What is settled is written: bytes that are not UTF-8 must come through.
+    text = decode(note.data, "surrogateescape") if note is not None else ""
+    ours, theirs = (text, without_markers(decode(other.data, "surrogateescape"))) if copy else sides(text)[:2]
     known = None if copy else _git_base(index.workspace.root, path)
     base = Base(_likely_base(stores, index, path, copy, ours, theirs), certain=False) if known is None else Base(known)
     return TwoVersions(path, copy, theirs, base), text
@@ -87,7 +88,7 @@ def _git_base(root: Path, path: str) -> str | None:
         shown = subprocess.run(command, capture_output=True, timeout=GIT_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return shown.stdout.decode("utf-8", "replace") if shown.returncode == 0 else None
+    return decode(shown.stdout, "surrogateescape") if shown.returncode == 0 else None
 
 
 def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ours: str, theirs: str) -> str:
