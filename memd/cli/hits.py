@@ -26,8 +26,6 @@ FORMAT_ALIASES = {"bus": "entries"}
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
 INDENT = "  "
 LEAST_CUT = 8
-ROLE, TITLE, LEAST_TITLE = 10, 36, 16
-"""Columns of `memd list`."""
 MAX_LINES = 14
 """A hit's text is shown up to here; a long table or code block would push the others off the screen."""
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
@@ -275,13 +273,10 @@ def entries(result: Mapping[str, Any]) -> str:
 def listing(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line for each memory: role, title, time, key; on a terminal the titles give way, as a key must be whole."""
     ends = [f"{one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() for row in rows]
-    titles = [one_line(row["title"]) for row in rows]
-    width = TITLE
-    if console.on_terminal(sys.stdout):
-        room = max(console.width() - ROLE - 2 - max(map(len, ends)), LEAST_TITLE)
-        width, titles = min(room, TITLE), [_cut(title, room) for title in titles]
+    room = max(console.width() - 12 - max(map(len, ends)), 16) if console.on_terminal(sys.stdout) else sys.maxsize
+    titles = (f"{_cut(one_line(row['title']), room):<{min(room, 36)}}" for row in rows)
     lines = zip(rows, titles, ends, strict=True)
-    return "\n".join(f"{one_line(row['role']):<{ROLE}} {title:<{width}} {end}" for row, title, end in lines)
+    return "\n".join(f"{one_line(row['role']):<10} {title} {end}" for row, title, end in lines)
 
 
 def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:

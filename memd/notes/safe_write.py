@@ -8,7 +8,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -33,8 +32,8 @@ AT_FDCWD = -100
 PATIENCE = 0.5
 """Seconds to wait until others close the file that was replaced."""
 ASIDE = ".memd-aside"
-NO_TEXT, SHOWN = re.compile("[\udc80-\udcff]"), "\N{REPLACEMENT CHARACTER}".encode()
-"""A byte that is not UTF-8, as Python keeps it, and what a reader is shown in its place."""
+SHOWN = "\N{REPLACEMENT CHARACTER}".encode()
+"""What a reader is shown in place of bytes that are not UTF-8."""
 SAVE_IT = "save it as UTF-8 in your editor first"
 NEIGHBOURS = 100
 """Files beside a new one whose mode is looked at."""
@@ -146,7 +145,7 @@ def _refuse_utf16(start: bytes) -> None:
 def _refuse_loss(before: bytes, after: bytes) -> None:
     """Nobody may write back what they were shown in place of bytes that are not UTF-8."""
     if after.count(SHOWN) > before.count(SHOWN):
-        left, known = (len(NO_TEXT.findall(data.decode("utf-8", "surrogateescape"))) for data in (after, before))
+        left, known = (len(data) - len(data.decode(errors="ignore").encode()) for data in (after, before))
         if left < known:
             raise Refused("the text has \ufffd in place of bytes that are not UTF-8: they would be lost", SAVE_IT)
 

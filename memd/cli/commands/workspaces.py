@@ -19,7 +19,6 @@ from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_
 from memd.config import paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, TEAM_GLOB
-from memd.protocol import start as process
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.timespans import duration
@@ -34,7 +33,7 @@ Preset = Annotated[
 VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 5_000
-POLL_SECONDS = 0.1
+WAITS, WAIT_SECONDS = 600, 0.1
 app = typer.Typer()
 workspace_app = command_group(app, "workspace", "Sets a directory of notes up.")
 ns_app = command_group(app, "ns", "The workspaces by another name.", hidden=True)
@@ -237,13 +236,13 @@ def doctor(args: Args) -> int:
 
 def _wait_for_successor(client: Client) -> None:
     """A daemon that mended its ledger starts again: return when the next one answers, as the next command will ask."""
-    mender, until = client.daemon, time.monotonic() + process.START_SECONDS
-    while time.monotonic() < until:
+    mender = client.daemon
+    for _ in range(WAITS):
+        time.sleep(WAIT_SECONDS)
         with suppress(NoDaemon):
             client.ping()
             if client.daemon is not mender:
                 return
-        time.sleep(POLL_SECONDS)
     raise NoDaemon("the daemon mended its ledger and has not started again", "see why: memd logs")
 
 

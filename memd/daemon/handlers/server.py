@@ -150,9 +150,7 @@ def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
     }  # fmt: skip
 
 
-def _workspace(
-    ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: dict[str, tuple[str, bool]]
-) -> Result:
+def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: catalog.Problems) -> Result:
     mode, why = ctx.watcher.mode(index.workspace.ns)
     problems |= {path: (why, False) for path, why in index.skipped.items()}
     skipped = [{"path": path, "why": why, "searched": searched} for path, (why, searched) in sorted(problems.items())]
@@ -165,7 +163,7 @@ def _workspace(
         "held": len(index.held),
         "missing": index.missing,
         "last_change": None,
-        "conflicts": conflicts.count(skipped),
+        "conflicts": conflicts.count((path, why) for path, (why, _) in problems.items()),
         "skipped": skipped[:MAX_SKIPPED],
         "languages": [],
         "exam": {"last": None, "before": None},

@@ -29,7 +29,6 @@ from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
 from memd.indexer.maintenance import backups
 from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection
 from memd.indexer.record import actions, history
-from memd.indexer.record.actions import LastRun
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.lifecycle.rule_book import RuleBook, rule_book
@@ -140,13 +139,13 @@ class BuiltInJobs:
         for name in NAMES:
             job = ScheduledJob(name, getattr(settings.jobs, name), getattr(self, name))
             if run := last_runs.get(name):
-                job.last, job.took_ms, job.result = run.last, run.took_ms, run.result
+                job.last, job.took_ms, job.result = run["last"], run["took_ms"], run["result"]
             jobs.append(job)
         return jobs
 
     def save_run(self, job: ScheduledJob) -> None:
         if job.kept and job.last:
-            save = partial(actions.keep_run, run=LastRun(job.name, job.last, job.took_ms, job.result))
+            save = partial(actions.keep_run, name=job.name, last=job.last, took_ms=job.took_ms, result=job.result)
             self.worker.submit(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
 
     # --- keeping in step --------------------------------------------------------------------------------------

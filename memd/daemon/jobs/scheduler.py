@@ -19,9 +19,6 @@ from memd.errors import MemdError, UsageError
 
 log = logging.getLogger("memd.scheduler")
 
-QUIET = "scan"
-"""Runs every minute and is not announced; what it finds is, as indexed."""
-
 SOON = timedelta(minutes=3)
 """How long after a start the first of the missed jobs runs: what a first import left to do is mostly done by then."""
 APART = timedelta(minutes=1)
@@ -172,7 +169,8 @@ class Scheduler:
                 log.exception("job %s failed", job.name)
         job.took_ms, job.running = round((time.monotonic() - started) * 1000, 1), False
         self._keep(job)
-        if job.name != QUIET:
+        # A scan runs every minute and is not announced; what it finds is, as indexed.
+        if job.kept:
             self._events.tell(JOB, job=job.name, result=job.result, took_ms=job.took_ms)
 
     def stop(self) -> None:

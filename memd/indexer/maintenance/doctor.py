@@ -78,8 +78,7 @@ def examine(
 
 
 def _examine_rest(stores: OwnStores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
-    findings = [_room(stores.folder), *_model(stores, settings)]
-    findings += _outline(settings)
+    findings = [_room(stores.folder), *_model(stores, settings), *_outline(settings)]
     # Read before the collections are opened, which marks those that differ.
     waiting = frozenset() if running else frozenset(catalog.behind(stores.ledger.reader))
     if not running:
@@ -274,11 +273,10 @@ def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
 
 def _impaired(index: OwnIndex) -> Iterator[DoctorFinding]:
     """The files that are searched, if not as they are."""
-    rows = sorted(index.files.items())
-    if found := [f"{path}: {row.problem}" for path, row in rows if row.problem and not row.left_out]:
-        more = [f"and {len(found) - MOST_SHOWN:,} more"] if len(found) > MOST_SHOWN else []
+    found = [f"{path}: {row.problem}" for path, row in sorted(index.files.items()) if row.problem and not row.left_out]
+    if found:
         fix = "mend it in your editor; until then memd keeps every byte"
-        yield DoctorFinding(f"{index.workspace.ns}: notes", "warn", "\n".join([*found[:MOST_SHOWN], *more]), fix)
+        yield DoctorFinding(f"{index.workspace.ns}: notes", "warn", "\n".join(found[:MOST_SHOWN]), fix)
 
 
 def _same_text(index: OwnIndex, path: str, settings: Settings) -> bool:

@@ -135,24 +135,14 @@ def changes_of(connection: Connection, action: int) -> list[LifeChange]:
 # --- when each job last ran and its result, so that a start knows what was missed -----------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """The last run of a job."""
-
-    name: str
-    last: str
-    """When it began."""
-    took_ms: float
-    result: str
+def keep_run(connection: Connection, name: str, last: str, took_ms: float, result: str) -> None:
+    """Remember the last run of a job, by when it began."""
+    query = "INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)"
+    connection.execute(query, (name, last, took_ms, result))
 
 
-def keep_run(connection: Connection, run: LastRun) -> None:
-    connection.execute("INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)", astuple(run))
-
-
-def last_runs(connection: Connection) -> dict[str, LastRun]:
-    rows = connection.execute("SELECT name, last, took_ms, result FROM jobs")
-    return {row["name"]: LastRun(**dict(row)) for row in rows}
+def last_runs(connection: Connection) -> dict[str, Row]:
+    return {row["name"]: row for row in connection.execute("SELECT name, last, took_ms, result FROM jobs")}
 
 
 # --- the bytes that an action took out of a file and put into it --------------------------------------------

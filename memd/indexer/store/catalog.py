@@ -16,6 +16,8 @@ from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace
 from memd.notes.metadata import expiry
 
+Problems = dict[str, tuple[str, bool]]
+"""The files that cannot be indexed as they are: why, and whether they are searched all the same."""
 CHUNKS = "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE"
 
 
@@ -189,8 +191,7 @@ def any_files(connection: sqlite3.Connection) -> bool:
     return bool(number_of(connection, "SELECT 1 FROM files LIMIT 1"))
 
 
-def problems(connection: sqlite3.Connection, workspace: int) -> dict[str, tuple[str, bool]]:
-    """The files that cannot be indexed as they are: why, and whether they are searched all the same."""
+def problems(connection: sqlite3.Connection, workspace: int) -> Problems:
     query = "SELECT path, problem, digest <> '' FROM files WHERE workspace = ? AND problem <> ''"
     return {path: (why, bool(searched)) for path, why, searched in connection.execute(query, (workspace,))}
 

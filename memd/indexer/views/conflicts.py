@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from memd.errors import NotFound
 from memd.indexer.indexing.read_files import read_or_none
@@ -51,9 +50,9 @@ def one(stores: Stores, index: WorkspaceIndex, path: str, max_bytes: int) -> Two
     raise NotFound(f"{path} has no conflict", "memd conflict list")
 
 
-def count(skipped: Iterable[Mapping[str, Any]]) -> int:
+def count(left_out: Iterable[tuple[str, str]]) -> int:
     """How many notes have two versions, of the files that are left out in part or whole, with the reason."""
-    return sum(file["why"] == MARKED or merging.original_of(file["path"]) is not None for file in skipped)
+    return sum(why == MARKED or merging.original_of(path) is not None for path, why in left_out)
 
 
 def _listed(index: WorkspaceIndex) -> Iterator[tuple[str, str]]:
