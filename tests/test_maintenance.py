@@ -139,9 +139,9 @@ def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Wo
     worker.submit(open_workspace, worker.stores, Workspace("other", other)).result()
     loop = asyncio.new_event_loop()
     ctx = HandlerContext(Settings(), worker.stores, loop, lambda: None)
-    later = worker.stores.ledger.seq + 1
-    ctx.embedding.more(index_of(worker).id, 1, later)
-    ctx.embedding.more(worker.stores.index("other").id, 6, later)
+    later = 1_000
+    ctx.embedding.more(index_of(worker).id, [later])
+    ctx.embedding.more(worker.stores.index("other").id, range(later, later + 6))
     ctx.worker.mark_changed("other", "MEMORY.md")
     counted: list[str] = []
     worker.stores.ledger.reader.set_trace_callback(counted.append)
@@ -231,7 +231,7 @@ def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
 ) -> None:
     monkeypatch.setattr(maintenance_module, "MANY_LARGE", MOST_LARGE + 2)
     embedding = Embedding(worker, EmbeddingSettings(provider="none"))
-    embedding.backlog.add(index_of(worker).id, 1, worker.stores.ledger.seq + 1)
+    embedding.backlog.add(index_of(worker).id, [1_000])
     maintenance, index = IndexMaintenance(worker, embedding), index_of(worker)
 
     def pieces_after(imports: int) -> int:

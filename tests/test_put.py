@@ -364,7 +364,8 @@ def test_hard_leaves_nothing_behind(home: Home, memory: Client, workspace: Path)
     assert memory.get("quiet")["version"] == 2
     done = home.run("rm", "quiet", "--hard", "--yes", "--json", cwd=workspace)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["purged"]["versions"] >= 2
+    told = json.loads(done.stdout)
+    assert told["purged"]["versions"] >= 2
     with pytest.raises(NotFound):
         memory.get("quiet", version=1)
     assert not keys_found(memory, word) and "quiet" not in keys_found(memory, word, mode="hybrid")
@@ -375,7 +376,8 @@ def test_hard_leaves_nothing_behind(home: Home, memory: Client, workspace: Path)
         file for file in home.state.rglob("*") if file.is_file() and word.encode() in file.read_bytes()
         and not file.name.endswith(".log")
     ]  # fmt: skip
-    assert holding == []
+    # The first backup by itself may have been made meanwhile; then it is named.
+    assert sorted(map(str, holding)) == sorted(one["what"] for one in told["kept"])
 
 
 def test_hard_also_reaches_what_was_removed_before(memory: Client) -> None:

@@ -93,7 +93,7 @@ def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
             told.append((kind, facts))
 
     scheduler = Scheduler(Someone())
-    jobs = [ScheduledJob("scan", "60s", lambda: "0 changed"), ScheduledJob("sweep", "1h", lambda: "swept")]
+    jobs = [ScheduledJob("scan", "60s", lambda: "0 changed", kept=False), ScheduledJob("sweep", "1h", lambda: "swept")]
     scheduler.start(jobs, lambda job: None, 0)
     try:
         for job in jobs:

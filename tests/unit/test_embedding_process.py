@@ -136,7 +136,7 @@ def test_it_is_said_when_nothing_comes(tmp_path: Path) -> None:
     stores = OwnStores(tmp_path / "state")
     embedding = Embedding(Worker(stores, Settings(), Health()), EmbeddingSettings())
     rows = [{"digest": str(nth), "text": "x", "workspace": 7} for nth in range(100)]
-    embedding.more(7, len(rows), seq=1)
+    embedding.more(7, range(1, len(rows) + 1))
     embedding.look(time.monotonic())
     assert not embedding.health.names
     embedding.look(time.monotonic() + 2 * STILL_SECONDS)

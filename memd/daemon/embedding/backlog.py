@@ -40,7 +40,7 @@ class VectorBacklog:
         self._waiting: Counter[int] = Counter()
         """How many chunks of each workspace want a vector, as far as is known: every answer tells it."""
         self._counted = 0
-        """The clock's count up to which they were counted in the ledger."""
+        """The newest chunk when they were counted in the ledger."""
         self._lock = threading.Lock()
         self._asked: list[int] = []
         """The workspaces that were asked last, the very last first."""
@@ -60,11 +60,10 @@ class VectorBacklog:
         with self._lock:
             return sum(self._waiting[workspace] for workspace in workspaces)
 
-    def add(self, workspace: int, count: int, seq: int) -> None:
-        """Some chunks are new at this count of the clock; they may have been counted before this is heard."""
+    def add(self, workspace: int, chunks: Iterable[int]) -> None:
+        """Some chunks are new; they may have been counted before this is heard."""
         with self._lock:
-            if seq > self._counted:
-                self._want(self._waiting + Counter({workspace: count}))
+            self._want(self._waiting + Counter({workspace: sum(chunk > self._counted for chunk in chunks)}))
 
     def _want(self, waiting: Counter[int]) -> None:
         if not self._waiting:
@@ -143,13 +142,13 @@ class VectorBacklog:
             models.append((known, vector_table.OF_OTHER_LANGUAGES))
         waiting: Counter[int] = Counter()
         with self._stores.ledger.snapshot():
-            seq = self._stores.ledger.seq_seen()
+            newest = vector_table.newest(reader)
             for number, among in models:
                 after = self._embedded_up_to.get((number, self._multilingual_count), 0)
                 waiting.update(vector_table.pending_counts(reader, number, after, among))
         with self._lock:
             self._want(waiting)
-            self._counted = seq
+            self._counted = newest
 
     @property
     def _multilingual_count(self) -> int:

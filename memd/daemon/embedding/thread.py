@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -116,10 +117,10 @@ class Embedding:
             server.close()
         self.hurry()
 
-    def more(self, workspace: int, count: int, seq: int) -> None:
+    def more(self, workspace: int, chunks: Iterable[int]) -> None:
         """Some chunks want a vector."""
         if self.phase != "off":
-            self.backlog.add(workspace, count, seq)
+            self.backlog.add(workspace, chunks)
             self._work.set()
 
     @property

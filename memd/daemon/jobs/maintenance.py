@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding.thread import Embedding
+from memd.daemon.process.health import Stopping
 from memd.daemon.process.system import give_way
 from memd.daemon.writer.store_tasks import use_built_text, verify_text
 from memd.daemon.writer.worker import Worker
@@ -81,6 +82,8 @@ class IndexMaintenance:
         try:
             with translated():
                 work(index)
+        except Stopping:
+            return
         except MemdError as error:
             self.worker.guard.explain(error)
             log.warning("put off: %s", error)

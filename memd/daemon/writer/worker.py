@@ -410,7 +410,7 @@ class Worker:
             self.events.tell(SAVED, index=index, saved=saved.copy())
             saved.clear()
         if report.to_embed:
-            self.events.tell(UNEMBEDDED, workspace=index.id, count=report.to_embed, seq=self.stores.ledger.seq)
+            self.events.tell(UNEMBEDDED, workspace=index.id, chunks=report.to_embed)
         if index.unlinked:
             self.events.tell(UNLINKED, ns=index.workspace.ns)
 

@@ -47,7 +47,8 @@ class IngestReport:
     held: int = 0
     chunks_added: int = 0
     chunks_dropped: int = 0
-    to_embed: int = 0
+    to_embed: list[int] = field(default_factory=list)
+    """The numbers of new chunks that have no vector yet."""
     took_ms: float = 0.0
     paths: list[str] = field(default_factory=list)
     """The first twenty files that were indexed or removed."""
@@ -58,7 +59,7 @@ class IngestReport:
 
     def __str__(self) -> str:
         counts = f"files={self.files} removed={self.removed} chunks=+{self.chunks_added}-{self.chunks_dropped}"
-        return f"{counts} embed={self.to_embed} ms={self.took_ms:.0f}"
+        return f"{counts} embed={len(self.to_embed)} ms={self.took_ms:.0f}"
 
     def add(self, piece: IngestReport) -> None:
         """Add up what a further piece changed."""
@@ -210,7 +211,7 @@ class _Batches:
         if changes.added or changes.dropped:
             index.text.apply(changes.added, changes.dropped)
         failpoint("after-text")
-        self.report.to_embed += len(changes.added) - known
+        self.report.to_embed += [number for number, _ in changes.added if number not in known]
         with stores.ledger.write() as connection:
             catalog.mark(connection, index.id, text=False, vectors=_collection_behind(index))
             if tick:
@@ -239,10 +240,10 @@ def _count(report: IngestReport, batch: FileBatch) -> None:
 # --- the caches ---------------------------------------------------------------------------------------------
 
 
-def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) -> int:
-    """Add the vectors that the ledger has already, then drop what is gone; returns how many were known."""
+def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) -> set[int]:
+    """Add the vectors that the ledger has already, then drop what is gone; returns the chunks that have one."""
     if stores.model is None:
-        return 0
+        return set()
     added = json.dumps([number for number, _ in changes.added])
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
     known = set(ids)
@@ -253,7 +254,7 @@ def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) 
         more = vector_table.of_chunks(stores.ledger.reader, other.id, added, other.embedder.dims)
         index.follow_vectors(*more, other.id)
     index.drop_vectors(changes.dropped)
-    return len(ids)
+    return known
 
 
 def _touch(index: OwnIndex, digests: Sequence[str]) -> None:
