@@ -98,7 +98,7 @@ def _pending(result: Mapping[str, Any]) -> str:
     if "ledger" in result.get("degraded", ()):
         return "unknown, as the counts above are: see degraded"
     if not files and not vectors:
-        left_out = any(not file.get("searched") for entry in result["workspaces"] for file in entry["skipped"])
+        left_out = any(not file.get("searched") for entry in result["workspaces"] for file in entry.get("skipped", ()))
         return "nothing; everything on disk can be found" + (" but what is left out" if left_out else "")
     parts = [count(number, what) for number, what in ((files, "file"), (vectors, "vector")) if number]
     left = f", about {duration(result['eta_s'])} left" if result.get("eta_s") else ""
@@ -200,7 +200,7 @@ def _conflicts(rows: list[dict[str, Any]]) -> list[str]:
 def _skipped(rows: list[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for entry in rows:
-        skipped = [("problem" if file.get("searched") else "left out", file) for file in entry["skipped"]]
+        skipped = [("problem" if file.get("searched") else "left out", file) for file in entry.get("skipped", ())]
         every = [one_line(f"{what:<9} {entry['ns']}: {file['path']} ({file['why']})") for what, file in skipped]
         lines += console.first(every, MAX_SKIPPED, "          and {} more")
     return lines
