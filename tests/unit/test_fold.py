@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from memd.indexer.query.hits import ALIKE, CROWDED, FREE, fold
-from memd.models import Workspace
+from memd.indexer.query import hits
+from memd.indexer.query.hits import ALIKE, CROWDED, FREE
+from memd.indexer.store.text import TextIndex
+from memd.models import Chunk, Workspace
 
 
-class Index(NamedTuple):
-    id: int
-    workspace: Workspace = Workspace("agent", Path("/agent"))
+class Index:
+    """What folding looks at of a workspace: its words are in a text index."""
+
+    def __init__(self, number: int) -> None:
+        self.id = number
+        self.workspace = Workspace("agent", Path("/agent"))
+        self.text: TextIndex
 
 
 ONE, OTHER = Index(1), Index(2)
@@ -31,17 +39,28 @@ class Candidate:
     ranks: dict[str, int] = field(default_factory=lambda: {"text": 1})
     parts: dict[str, float] = field(default_factory=dict)
     line: int = 1
+    number: int = field(default_factory=count(1).__next__)
 
     @property
     def row(self) -> dict[str, Any]:
-        number, stem = hash((self.text, self.path, self.line)), PurePosixPath(self.path).stem
-        place = {"path": self.path, "stem": stem, "slug": "", "line": self.line}
-        return {"id": number, "text": self.text, "language": None, **place}
+        stem = PurePosixPath(self.path).stem
+        return {"id": self.number, "path": self.path, "stem": stem, "slug": "", "line": self.line}
+
+
+def fold(places: Sequence[Candidate], limit: int) -> list[tuple[Any, list[Any]]]:
+    """Fold candidates whose texts are indexed."""
+    with TemporaryDirectory() as folder:
+        for index in (ONE, OTHER):
+            index.text = TextIndex(Path(folder) / str(index.id))
+            index.text.apply([(one.number, Chunk(one.text, 1, 1, ())) for one in places if one.index is index], ())
+        given: Any = places
+        folded: Any = hits.fold(given, limit)
+        return list(folded)
 
 
 def shown(places: Sequence[Candidate], limit: int = 8) -> list[tuple[str, int]]:
     """The path of each hit and how many say the same."""
-    return [(place.path, len(also)) for place, also in fold(places, limit)]  # type: ignore[arg-type]
+    return [(place.path, len(also)) for place, also in fold(places, limit)]
 
 
 def distinct(number: int) -> str:
@@ -53,7 +72,7 @@ def test_equals_and_near_equals_are_one_hit_that_lists_the_others_in_order():
         Candidate(SENTENCE, "a.md", 3.0), Candidate(SENTENCE, "b.md", 2.9), Candidate(distinct(1), "c.md", 2.8),
         Candidate(SENTENCE.upper(), "d.md", 2.7),
     ]  # fmt: skip
-    folded = fold(places, 8)  # type: ignore[arg-type]
+    folded = fold(places, 8)
     assert [place.path for place, _ in folded] == ["a.md", "c.md"]
     assert [row["path"] for row in folded[0][1]] == ["b.md", "d.md"]
 
@@ -102,7 +121,7 @@ def test_a_file_gives_way_after_its_first_hits():
 def test_the_same_file_name_in_another_workspace_is_another_file():
     mine = [Candidate(distinct(nth), line=nth) for nth in range(FREE)]
     theirs = [Candidate(distinct(10 + nth), index=OTHER, line=nth) for nth in range(FREE)]
-    fold([*mine, *theirs], 8)  # type: ignore[arg-type]
+    fold([*mine, *theirs], 8)
     assert {place.score for place in [*mine, *theirs]} == {3.0}
 
 

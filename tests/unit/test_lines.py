@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from memd.indexer.language.lines import ASKS, NUMBERED, Line, cut, read_lines
 from memd.indexer.language.question import parse
 from memd.indexer.language.words import words
 from memd.indexer.query import signals
-from memd.indexer.query.lines import ChunkLines, LineUnit, units_of
 from memd.indexer.query.signals import best_lines
 from memd.indexer.query.wording import Floats, match_words
+from memd.indexer.store.lines import LinesBuilder, SegmentLines
+from memd.indexer.store.lines import read_lines as lines_at
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
@@ -37,21 +40,40 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TextIndex]:
     made.close()
 
 
-def best(index: TextIndex, question: str, passages: Sequence[ChunkLines]) -> dict[str, Floats]:
-    return best_lines(match_words(index.postings(), list(words(question))), parse(question, NOW), passages)
+class Passage(NamedTuple):
+    """A chunk's lines, with those beside it."""
+
+    lines: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+    day: date | None = DAY
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return {"text": "\n\n".join(self.lines), "kind": "episodic", "role": "daily", "date": str(self.day or "")}
 
 
-def unit(text: str) -> LineUnit:
-    (only,) = units_of(text)
+def best(index: TextIndex, question: str, passages: Sequence[Passage]) -> dict[str, Floats]:
+    builder = LinesBuilder()
+    for one in passages:
+        builder.add([line(text) if text else Line([]) for text in (one.before, *one.lines, one.after, "")])
+    made = SegmentLines(np.frombuffer(builder.file(), np.uint8))
+    held = np.array([len(one.lines) for one in passages])
+    found = match_words(index.postings(), list(words(question)))
+    rows: Any = [one.row for one in passages]
+    return best_lines(found, parse(question, NOW), rows, lines_at([made], np.arange(made.count)), held)
+
+
+def line(text: str) -> Line:
+    _, only = read_lines(text, "")[0]
     return only
 
 
-def passage(*lines: str, before: str = "", after: str = "", day: date | None = DAY) -> ChunkLines:
-    lone = [unit(text) if text else None for text in (before, after)]
-    return ChunkLines(tuple(unit(text) for text in lines), lone[0], lone[1], day)
+def passage(*lines: str, before: str = "", after: str = "", day: date | None = DAY) -> Passage:
+    return Passage(lines, before, after, day)
 
 
-def part(index: TextIndex, question: str, name: str, *passages: ChunkLines) -> list[float]:
+def part(index: TextIndex, question: str, name: str, *passages: Passage) -> list[float]:
     return best(index, question, passages)[name].tolist()
 
 
@@ -60,29 +82,29 @@ def part(index: TextIndex, question: str, name: str, *passages: ChunkLines) -> l
 
 def test_a_chunk_is_cut_at_blank_lines_and_items_and_headings_are_no_lines():
     text = "## Network\n\nThe router.\nIts cable.\n\n- **Port:** 8409\n- Host: nas\n1. first\n\n#home is a tag"
-    assert [unit.text for unit in units_of(text)] == [
+    assert cut(text)[1] == [
         "The router.\nIts cable.", "- **Port:** 8409", "- Host: nas", "1. first", "#home is a tag",
     ]  # fmt: skip
 
 
 def test_text_right_below_its_heading_is_a_line_too():
-    assert [unit.text for unit in units_of("## Network\nThe router is fjord.\n\n### Deep\n\nMore.")] == [
+    assert cut("## Network\nThe router is fjord.\n\n### Deep\n\nMore.")[1] == [
         "The router is fjord.",
         "More.",
     ]
-    assert [unit.text for unit in units_of("# A\n## B\nText.")] == ["Text."]
-    assert [unit.text for unit in units_of("## Only a heading")] == ["## Only a heading"]
+    assert cut("# A\n## B\nText.")[1] == ["Text."]
+    assert cut("## Only a heading")[1] == ["## Only a heading"]
 
 
 def test_a_long_paragraph_is_taken_in_pieces_that_lose_nothing():
     text = " ".join(f"Sentence number {nth} tells of thing {nth}." for nth in range(30))
-    pieces = units_of(text)
-    assert len(pieces) > 3 and all(len(piece.text) <= 300 for piece in pieces)
-    assert " ".join(piece.text for piece in pieces) == text
+    _, pieces = cut(text)
+    assert len(pieces) > 3 and all(len(piece) <= 300 for piece in pieces)
+    assert " ".join(pieces) == text
 
 
 @pytest.mark.parametrize(
-    ("line", "label"),
+    ("text", "label"),
     [
         ("**Port:** 8409", {"port"}),
         ("- **Port**: 8409", {"port"}),
@@ -93,13 +115,15 @@ def test_a_long_paragraph_is_taken_in_pieces_that_lose_nothing():
         ("no label here", set()),
     ],
 )
-def test_labels(line: str, label: set[str]):
-    assert unit(line).label == label
+def test_labels(text: str, label: set[str]):
+    terms, count, flags = line(text)
+    first = bool(flags & NUMBERED)
+    assert set(terms[first : first + count]) == label
 
 
 def test_a_line_that_asks():
-    assert unit("**Ana:** Where is the router? [photo: a router]").asks
-    assert not unit("Is it? Yes, it is.").asks
+    assert line("**Ana:** Where is the router? [photo: a router]").flags & ASKS
+    assert not line("Is it? Yes, it is.").flags & ASKS
 
 
 # Windows

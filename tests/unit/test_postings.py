@@ -16,9 +16,10 @@ from whoosh import query
 
 from benchmarks.whoosh_scorer import K1, B, Scores, bm25, mean_length, query_terms, search, search_by_whoosh, whoosh_idf
 from memd.errors import StoreBroken
+from memd.indexer.store.lines import number_of
 from memd.indexer.store.postings import SETTLED, PostingCache
 from memd.indexer.store.segment import BLOCK, Lexicon, PostingList
-from memd.indexer.store.text import TextIndex, document
+from memd.indexer.store.text import MERGE_EVERY, TextIndex, document
 from memd.models import Chunk
 from tests.faults.agreement import rounds
 
@@ -157,7 +158,7 @@ def test_the_arrays_hold_what_was_put_in(index: TextIndex):
     assert postings.count == len(chunks)
     assert sorted(postings.chunks[postings.live].tolist()) == sorted(chunks)
     for field in FIELDS:
-        held = {number: Counter(document(one)[field]) for number, one in chunks.items()}
+        held = {number: Counter(document(one)[0][field]) for number, one in chunks.items()}
         for term in {term for counts in held.values() for term in counts}:
             docs, weights = postings.of(field, term)
             told = dict(zip(postings.chunks[docs].tolist(), weights.tolist(), strict=True))
@@ -169,6 +170,30 @@ def test_the_arrays_hold_what_was_put_in(index: TextIndex):
             assert counts.total() <= lengths[number] <= counts.total() * 1.04 + 1
         mean = sum(lengths[number] for number in chunks) / len(chunks)
         assert math.isclose(postings.mean_length(field), mean, rel_tol=1e-9)
+
+
+def test_the_lines_of_a_chunk_stay_its_own_when_segments_are_joined(index: TextIndex):
+    text = "# Port {0}\n\n- Host {0}: nas\n- What about it?\n\n1. Ana: I left at 10:30 yesterday"
+    chunks = {number: chunk(text.format(f"w{number}"), "server") for number in range(1, 120)}
+    for start in range(0, 120, 6):
+        index.apply(list(chunks.items())[start : start + 6], ())
+    index.apply((), range(7, 20))
+    assert len(index.postings().segments) > MERGE_EVERY
+    for _ in range(2):
+        postings = index.postings()
+        docs = np.flatnonzero(postings.live)
+        firsts, ends = postings.line_spans(docs)
+        for doc, first, end in zip(docs.tolist(), firsts.tolist(), ends.tolist(), strict=True):
+            made = document(chunks[int(postings.chunks[doc])])[1]
+            lines = postings.lines(np.arange(first, end))
+            assert lines.sizes.tolist() == [len(line.terms) for line in made]
+            assert lines.labels.tolist() == [line.label for line in made]
+            assert lines.flags.tolist() == [line.flags for line in made]
+            assert lines.terms.tolist() == [number_of(term) for line in made for term in line.terms]
+        index.verify()
+        index.tidy()
+    assert len(index.postings().segments) < MERGE_EVERY
+    assert postings.lines(np.array([-1])).sizes.tolist() == [0]
 
 
 def test_an_empty_index_has_empty_arrays(index: TextIndex):

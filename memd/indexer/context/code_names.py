@@ -77,8 +77,8 @@ class CodeNames:
         for gone in read.chunks.keys() - now:
             for mention in read.chunks.pop(gone):
                 read.named[mention.parts[-1]].discard(mention)
-        for number, row in lookup.texts(connection, now - read.chunks.keys()).items():
-            read.chunks[number] = list(_names(number, row["text"]))
+        for number, text in lookup.texts(connection, now - read.chunks.keys()).items():
+            read.chunks[number] = list(_names(number, text))
             for mention in read.chunks[number]:
                 read.named[mention.parts[-1]].add(mention)
         read.clock = clock

@@ -385,9 +385,9 @@ def _rules_of(language: str) -> tuple[Rule, ...]:
     return (Grammar(language, "spaced", "en").rules if language in TABLES else ()) + IN_DIGITS
 
 
-def rules_for(text: str, low: str) -> tuple[Rule, ...]:
-    """The expressions of the language that a text is in."""
-    if text.isascii() and not any(cue in low for cue in CUES):
-        return ENGLISH.rules
-    language = foreign_language(text)
+def rules_for(text: str, low: str, language: str | None) -> tuple[Rule, ...]:
+    """The expressions of the language that a text is in; where nobody knows it, None, the text shows it."""
+    if language is None:
+        maybe = not text.isascii() or any(cue in low for cue in CUES)
+        language = foreign_language(text) if maybe else ""
     return _rules_of(language) if language else ENGLISH.rules

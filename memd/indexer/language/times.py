@@ -11,7 +11,6 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 
 from memd.indexer.language import dates
 from memd.indexer.language.dates import ENGLISH, Period, days_on, years_on
@@ -46,13 +45,13 @@ class TimeSpan:
         return any(years_on(self.first, n) <= last and first <= years_on(self.last, n, end=long) for n in years)
 
 
-def spans(text: str, now: date) -> list[TimeSpan]:
+def spans(text: str, now: date, language: str | None = None) -> list[TimeSpan]:
     """Every time that a text names, in order; `now` is the day that it was written or asked on."""
     low = text.lower()
     if len(low) != len(text):  # "İ" grows when lowered, and places must stay.
         low = "".join(char.lower() if char.isascii() else char for char in text)
     atoms: list[TimeSpan] = []
-    for cues, read, pattern in dates.rules_for(text, low):
+    for cues, read, pattern in dates.rules_for(text, low, language):
         if not cues or any(cue in low for cue in cues):
             atoms += _read(pattern, read, text, low, now, atoms)
     return _joined(sorted(atoms, key=lambda span: span.start), text, low, now) if atoms else []
@@ -281,14 +280,8 @@ def names_asked_days(line: str, day: date | None, times: QuestionTimes) -> bool:
     exact = [span for span in times.spans if (span.last - span.first).days <= EXACT_DAYS]
     if not exact or day is None:
         return False
-    brief = [named for named in spans_in_line(line, day) if (named.last - named.first).days < EXACT_DAYS / 2]
+    brief = [named for named in spans(line, day) if (named.last - named.first).days < EXACT_DAYS / 2]
     return any(span.meets(named.first, named.last) for named in brief for span in exact)
-
-
-@lru_cache(maxsize=20_000)
-def spans_in_line(line: str, day: date) -> tuple[TimeSpan, ...]:
-    """The times that a line names; cached, since question after question reads the same lines."""
-    return tuple(spans(line, day))
 
 
 def newness(day: date | None, today: date, ageless: bool) -> float:

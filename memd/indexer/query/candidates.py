@@ -107,7 +107,7 @@ def having(connection: Connection, postings: Postings, phrase: Phrase, among: Id
         return chunks
     # The newest chunks have the highest numbers.
     texts = lookup.texts(connection, np.sort(chunks)[-MOST_READ:].tolist())
-    return chunks[np.isin(chunks, [chunk for chunk, row in texts.items() if _in_order(row["text"], phrase)])]
+    return chunks[np.isin(chunks, [chunk for chunk, text in texts.items() if _in_order(text, phrase)])]
 
 
 def _in_order(text: str, phrase: Phrase) -> bool:

@@ -8,11 +8,13 @@ from collections.abc import Set as AbstractSet
 from sqlite3 import Row
 from typing import Any
 
-from memd.indexer.language.words import query_terms, terms_of, words
+import numpy as np
+
+from memd.indexer.language.words import query_terms, words
 from memd.indexer.query import certainty, lookup, signals
 from memd.indexer.query.candidates import Candidate
-from memd.indexer.query.lines import units_of
 from memd.indexer.record import history
+from memd.indexer.store.lines import ranges
 from memd.indexer.store.stores import Stores
 from memd.models import TEAM, Answer, Ask, Hit, JsonObject, Workspace
 
@@ -75,9 +77,9 @@ def least_relevance(best: float) -> float:
 
 def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, list[Row]]]:
     """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
-    kept: list[tuple[Candidate, list[Row], frozenset[str]]] = []
-    for candidate in _spread(candidates[: LOOKED_AT * limit]):
-        terms = _terms(candidate.row)
+    kept: list[tuple[Candidate, list[Row], frozenset[int]]] = []
+    spread = _spread(candidates[: LOOKED_AT * limit])
+    for candidate, terms in zip(spread, _terms(spread), strict=True):
         same = next((other for other in kept if other[0].index is candidate.index and _alike(terms, other[2])), None)
         if same is not None and _is_team(same[0]) and not _is_team(candidate):
             # The person's own wins; it is shown where the team's would have been.
@@ -108,19 +110,26 @@ def _name(candidate: Candidate) -> tuple[int, str]:
     return candidate.index.id, candidate.row["slug"] or candidate.row["stem"]
 
 
-def _terms(row: Row) -> frozenset[str]:
-    """The words of a chunk and of its headings: the same line under another heading says something else."""
-    text: str = row["text"]
-    headings = (line for line in text.split("\n") if line.startswith("#"))
-    terms = frozenset(terms_of(" ".join(headings))[0]).union(*(unit.terms for unit in units_of(text, row["language"])))
-    # A text without words (an emoji, a rule of dashes) is compared as it is.
-    return terms or frozenset((text,))
+def _terms(candidates: Sequence[Candidate]) -> list[frozenset[int]]:
+    """The terms of each chunk and of its headings."""
+    terms: dict[int, frozenset[int]] = {}
+    for index in {candidate.index.id: candidate.index for candidate in candidates}.values():
+        chunks, postings = [one.row["id"] for one in candidates if one.index is index], index.text.postings()
+        firsts, ends = postings.line_spans(postings.places(np.array(chunks)))
+        lines = postings.lines(ranges(firsts, ends - firsts))
+        starts = np.concatenate(([0], np.cumsum(lines.sizes)))
+        own = np.split(lines.terms, starts[np.cumsum(ends - firsts)[:-1]])
+        # One that the index does not have yet is like no other.
+        terms |= {
+            chunk: frozenset(held.tolist()) or frozenset((-chunk,)) for chunk, held in zip(chunks, own, strict=True)
+        }
+    return [terms[candidate.row["id"]] for candidate in candidates]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    few, many = sorted((len(one), len(other)))
+def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
+    few, many = len(one), len(other)
     # Most sets differ so much in size that they need no comparing.
-    if few < ALIKE * many:
+    if few < ALIKE * many or many < ALIKE * few:
         return False
     both = len(one & other)
     return both >= ALIKE * (few + many - both)

@@ -14,7 +14,7 @@ from memd.models import PINNED, Filters, JsonObject
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
 COLUMNS = (
-    "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.context, c.text, c.language, m.slug, m.kind,"
+    "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind,"
     f" m.tier, m.role, m.tags, m.date, m.declared, m.deleted, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
     f" AND COALESCE({IS_PINNED}, 0) = 0) AS resting,"
     # A later memory says what is true now.
@@ -65,12 +65,12 @@ def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int,
     return [(row[0], row[1]) for row in rows]
 
 
-def texts(connection: Connection, ids: Iterable[int]) -> dict[int, Row]:
-    """The `text` of some chunks, and its `language`."""
+def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
+    """The texts of some chunks."""
     rows = connection.execute(
-        "SELECT id, text, language FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        "SELECT id, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
-    return {row["id"]: row for row in rows}
+    return {row["id"]: row["text"] for row in rows}
 
 
 def text_of(connection: Connection, memory: int, digest: str) -> str:

@@ -180,13 +180,13 @@ def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:
     return bool(foreign_language(" ".join(unknown)))
 
 
-def begin(stores: Stores, text: str) -> QuestionFuture | None:
-    """Have the daemon begin with the vector of a question; None in the daemon itself, and where none is to be made."""
+def begin(stores: Stores, text: str) -> None:
+    """Have the daemon begin with the vector of a question; not in the daemon itself, nor where none is to be made."""
     model = stores.serving
     if model is None or not isinstance(model.embedder, DaemonEmbedder) or not text.strip():
-        return None
-    key = model.id, text
-    return stores.question_vectors.get(key) or _remember(stores, key, model.embedder.begin(text))
+        return
+    if (key := (model.id, text)) not in stores.question_vectors:
+        _remember(stores, key, model.embedder.begin(text))
 
 
 def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, bool]:

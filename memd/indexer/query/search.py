@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from sqlite3 import Row
 
 from memd.errors import StoreBroken
 from memd.indexer.language.question import ParsedQuestion, parse
@@ -13,7 +12,7 @@ from memd.indexer.language.words import is_small
 from memd.indexer.query import candidates, certainty, grep, hits, lookup, meaning, signals
 from memd.indexer.query.candidates import Candidate, CandidatePool
 from memd.indexer.query.many_workspaces import worth_searching
-from memd.indexer.query.meaning import QuestionFuture, QuestionVector
+from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
@@ -226,14 +225,15 @@ def _search_workspace(
     stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int]
 ) -> WorkspaceResult:
     connection, postings = stores.ledger.reader, index.text.postings()
-    begun = meaning.begin(stores, question.text) if ask.mode != "text" else None
+    if ask.mode != "text":
+        meaning.begin(stores, question.text)
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
-    by_words = [rows[chunk] for chunk in pool.known_to(rows).get("text", ())]
-    heard, unheard = _meaning(stores, question, words, begun, by_words) if ask.mode != "text" else (None, False)
-    nearness = None
+    heard, unheard, nearness = None, False, None
+    if ask.mode != "text":
+        heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:
         pool.add_nearest(stores, index, heard)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
@@ -269,16 +269,6 @@ def ranks_of(voices: Mapping[str, Sequence[int]]) -> dict[int, dict[str, int]]:
 def reciprocal(ranks: Mapping[str, int], k: int) -> float:
     """Reciprocal rank fusion: each voice gives 1 / (k + rank); what several voices found rises."""
     return sum(1.0 / (k + rank) for rank in ranks.values())
-
-
-def _meaning(
-    stores: Stores, question: ParsedQuestion, words: WordMatches | None, begun: QuestionFuture | None, rows: list[Row]
-) -> tuple[QuestionVector | None, bool]:
-    """The question's vector; until another process has made it, the rows that were found by words are read."""
-    text = _corrected(question.text, words)
-    if begun is not None and question.text == text:
-        signals.read_ahead(rows, begun.done)
-    return meaning.question_vector(stores, text)
 
 
 def _corrected(text: str, words: WordMatches | None) -> str:

@@ -10,11 +10,10 @@ and worst of its own list, as is common, makes a voice that found nothing loud; 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, islice, pairwise, takewhile
+from itertools import pairwise
 from sqlite3 import Connection, Row
 from typing import Any
 
@@ -22,14 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.indexer.language import times
-from memd.indexer.language.languages import speaks_of_self
+from memd.indexer.language.lines import ASKS, HAS_CLOCK, IS_OWN, NAMES_TIME, NUMBERED, cut
 from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.language.words import telling_words, terms_of
 from memd.indexer.query import lookup, wording
 from memd.indexer.query.candidates import Candidate
-from memd.indexer.query.lines import CACHED, LINES_OF_A_TEXT, ChunkLines, LineUnit, unit_at, units_of
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import Floats, WordMatches
+from memd.indexer.store.lines import Lines, Numbers, number_of, ranges
+from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.lives import BASE
 
@@ -70,13 +70,12 @@ class ChunkFacts:
         dated = zip(rows, self.days, strict=True)
         self.newness = [times.newness(day, question.today, row["role"] == "memory") for row, day in dated]
         own = np.array([memories.place[row["id"]] for row in rows], np.int64)
-        docs, earned = np.full(len(memories.chunks), -1), np.zeros(len(memories.chunks))
+        docs, earned = memories.docs, np.zeros(len(memories.chunks))
         self.earned: Floats | None = None
         """What the question's words earn in each, as a share of what they could earn."""
         self.section_earned: Floats | None = None
         """The same in the whole memory of each."""
         if words is not None:
-            docs = words.postings.places(np.array(memories.chunks, np.int64))
             known = docs >= 0
             earned[known] = words.earned()[docs[known]]
             sections = words.of_sections(docs[known], memories.memory[known], memories.count)
@@ -178,14 +177,10 @@ OF_A_CHUNK = (
 
 # --- of a line ----------------------------------------------------------------------------------------------
 
-CLOCK = re.compile(r"\b(?:[01]?\d|2[0-3]):[0-5]\d\b|\b1?\d\s?[ap]\.?m\b")
-IS = frozenset(("is", "are", "was", "were", "mean"))
+IS = np.array([number_of(word) for word in ("is", "are", "was", "were", "mean")], np.uint32)
 
 NEIGHBOURS = 4
 """Words of a line that stand so near to each other may belong together; 2 and 8 gave nearly the same."""
-
-_is_own = lru_cache(maxsize=LINES_OF_A_TEXT * CACHED)(speaks_of_self)
-"""Asked only where the question is about who asks."""
 
 
 class AskedWords:
@@ -196,26 +191,25 @@ class AskedWords:
         self.weight = words.weight or 1.0
         self.mean_length = words.postings.mean_length("body")
         self.worth = np.array([match.idf * match.share for match in words.matches])
-        self.word_of: dict[str, int] = {}
-        """Which of the words each form belongs to."""
+        word_of: dict[int, int] = {}
         # Whole words first: "building" in a line is "build", and not also a longer word that contains "build".
         for nth in sorted(range(len(words.matches)), key=lambda nth: -words.matches[nth].share):
             for term in _terms(words.matches[nth].forms):
-                self.word_of.setdefault(term, nth)
-        asked = [word.terms[0] for word in telling_words(question.words)]
-        self.pairs = {(self.word_of.get(one, -1), self.word_of.get(other, -1)) for one, other in pairwise(asked)}
+                word_of.setdefault(number_of(term), nth)
+        asked = [number_of(word.terms[0]) for word in telling_words(question.words)]
+        self.pairs = {(word_of.get(one, -1), word_of.get(other, -1)) for one, other in pairwise(asked)}
         """The words that stand beside each other in the question."""
-        self.whole = {term for term, nth in self.word_of.items() if words.matches[nth].whole}
+        self.whole = np.array([*(match.whole for match in words.matches), False])
+        """Whether the word itself was found; the last place is for no word of the question."""
+        self._terms = np.array(sorted(word_of), np.uint32)
+        self._word = np.array([word_of[term] for term in self._terms.tolist()], np.int64)
 
-    def counts_in(self, unit: LineUnit | None) -> list[int]:
-        """How often a line has each word."""
-        counts = [0] * len(self.worth)
-        if unit is None or self.word_of.keys().isdisjoint(unit.terms):
-            return counts
-        for term in unit.terms:
-            if term in self.word_of:
-                counts[self.word_of[term]] += 1
-        return counts
+    def among(self, terms: Numbers) -> NDArray[np.int64]:
+        """Which of the words each of some terms belongs to; -1 for none."""
+        if not len(self._terms):
+            return np.full(len(terms), -1)
+        at = np.minimum(np.searchsorted(self._terms, terms), len(self._terms) - 1)
+        return np.where(self._terms[at] == terms, self._word[at], -1)
 
 
 def _terms(forms: Iterable[str]) -> tuple[str, ...]:
@@ -226,21 +220,27 @@ def _terms(forms: Iterable[str]) -> tuple[str, ...]:
 class LineFacts:
     """What is known of the lines of some chunks, each in its place."""
 
-    def __init__(self, words: AskedWords, question: ParsedQuestion, chunks: Sequence[ChunkLines]) -> None:
-        self.question, self.words = question, words
-        # All lines in one list, with a gap after each chunk, so that one pass of arithmetic does for all.
-        run: list[LineUnit | None] = []
-        owner: list[int] = []
-        for nth, chunk in enumerate(chunks):
-            run += [chunk.before, *chunk.units, chunk.after, None]
-            owner += [-1, *[nth] * len(chunk.units), -1, -1]
-        own = np.array([at for at, nth in enumerate(owner) if nth >= 0], int)
-        self.owner = np.array(owner, int)[own]
+    def __init__(
+        self, words: AskedWords, question: ParsedQuestion, rows: Sequence[Row], run: Lines, held: NDArray[np.int64]
+    ) -> None:
+        self.question, self.words, self.rows = question, words, rows
+        own = ranges(np.cumsum(held + 3) - held - 2, held)
+        self.owner = np.repeat(np.arange(len(rows)), held)
         """The number of the chunk that each stands in."""
-        self.chunks = [chunks[nth] for nth in self.owner]
-        self.units = [unit for unit in (run[at] for at in own) if unit is not None]
-        counts = np.array([words.counts_in(unit) for unit in run], float).reshape(len(run), len(words.worth))
-        lengths = np.array([len(unit.terms) if unit else 0 for unit in run], float)
+        self.nth = ranges(np.zeros(len(held), np.int64), held)
+        """Its place in the chunk."""
+        self._flags, self.labels = run.flags[own], run.labels[own].astype(np.int64)
+        self.terms = words.among(run.terms)
+        """Which word of the question each term of all lines is, or -1."""
+        self.is_is = np.isin(run.terms, IS) if question.defines else np.zeros(0, bool)
+        self.starts, self.sizes = (np.cumsum(run.sizes) - run.sizes)[own], run.sizes[own]
+        """The first of its terms, and how many they are."""
+        self._own, self._count = own, len(run.sizes)
+        self._line = np.repeat(np.arange(self._count), run.sizes)
+        known, width = self.terms >= 0, len(words.worth)
+        places = self._line[known] * width + self.terms[known]
+        counts = np.bincount(places, minlength=self._count * width).reshape(self._count, width).astype(float)
+        lengths = run.sizes.astype(float)
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         self.counts = counts[own]
         """How often each has each word of the question."""
@@ -248,60 +248,84 @@ class LineFacts:
         """The same in three lines in a row, by their length."""
         self.had = np.minimum(1.0, (self.counts > 0) @ words.worth / words.weight)
         """The share of the question's words that each has."""
-        self.labelled = [not words.word_of.keys().isdisjoint(unit.label) for unit in self.units]
+        self.labelled = self._labelled()
         """Whether each begins with a label that the question names."""
 
+    def has(self, flag: int) -> NDArray[np.bool_]:
+        """Which lines have a flag."""
+        return (self._flags & flag) > 0
 
-def _own(lines: LineFacts) -> Values:
-    if not lines.question.own:
-        return None
-    return (_is_own(unit.text) and share for unit, share in zip(lines.units, lines.had, strict=True))
+    def of_chunk(self, values: Iterable[float]) -> Floats:
+        """A value for each chunk as one for each of its lines."""
+        return np.fromiter(values, float, len(self.rows))[self.owner]
 
+    def label_terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The words of the question that the terms of all labels are, and the line of each."""
+        terms = self.terms[ranges(self.starts + self.has(NUMBERED), self.labels)]
+        return terms, np.repeat(np.arange(len(self.labels)), self.labels)
 
-def _timed(lines: LineFacts) -> Values:
-    dated = ((unit.text, chunk.day) for unit, chunk in zip(lines.units, lines.chunks, strict=True))
-    if not lines.question.times.temporal:
-        return None
-    return (day is not None and bool(times.spans_in_line(text, day)) for text, day in dated)
+    def _labelled(self) -> NDArray[np.bool_]:
+        terms, lines = self.label_terms()
+        return np.bincount(lines, terms >= 0, len(self.labels)) > 0
+
+    def paired(self) -> Floats:
+        """The share of the question's neighbouring words that are neighbours in each line, in the same order."""
+        places = np.flatnonzero(self.terms >= 0)
+        word, line = self.terms[places], self._line[places]
+        numbers = np.full((len(self.words.worth),) * 2, -1)
+        wanted = [pair for pair in self.words.pairs if min(pair) >= 0]
+        for nth, pair in enumerate(wanted):
+            numbers[pair] = nth
+        seen = np.zeros((self._count, len(wanted)), bool)
+        for step in range(1, min(NEIGHBOURS, len(places) - 1) + 1):
+            found = numbers[word[:-step], word[step:]]
+            near = (found >= 0) & (line[:-step] == line[step:]) & (places[step:] - places[:-step] <= NEIGHBOURS)
+            seen[line[:-step][near], found[near]] = True
+        share: Floats = seen[self._own].sum(1) / max(1, len(self.words.pairs))
+        return share
 
 
 def _told_date(lines: LineFacts) -> Values:
-    asked, both = lines.question.times, zip(lines.units, lines.chunks, strict=True)
-    return (times.names_asked_days(unit.text, chunk.day, asked) for unit, chunk in both) if asked.spans else None
+    asked, told = lines.question.times, np.zeros(len(lines.owner))
+    if not asked.spans:
+        return None
+    timed = np.flatnonzero(lines.has(NAMES_TIME))
+    texts = {nth: cut(lines.rows[nth]["text"])[1] for nth in set(lines.owner[timed].tolist())}
+    for at, nth, line in zip(timed.tolist(), lines.owner[timed].tolist(), lines.nth[timed].tolist(), strict=True):
+        told[at] = times.names_asked_days(texts[nth][line], lookup.own_day(lines.rows[nth]), asked)
+    return told
+
+
+def _timed(lines: LineFacts) -> Values:
+    if not lines.question.times.temporal:
+        return None
+    return lines.has(NAMES_TIME) * lines.of_chunk(lookup.own_day(row) is not None for row in lines.rows)
 
 
 def _defines(lines: LineFacts) -> Values:
-    return (_is_defined(unit, lines.words.whole) for unit in lines.units) if lines.question.defines else None
-
-
-def _is_defined(unit: LineUnit, sought: set[str]) -> bool:
     """Whether it says who or what the question asks for: `**Name**: …`, "Name is …"."""
-    if unit.label:
-        return sought.issuperset(unit.label) and bool(sought)
-    first = next((nth for nth, term in enumerate(unit.terms) if term not in sought), 0)
-    return first > 0 and unit.terms[first] in IS
+    if not lines.question.defines:
+        return None
+    sought, count = lines.words.whole, len(lines.owner)
+    label, line = lines.label_terms()
+    named = (np.bincount(line, sought[label], count) == lines.labels) & sought.any()
+    # In a line without a label, the first term that is not sought is "is".
+    begins = np.zeros(count, bool)
+    for at in np.flatnonzero((lines.labels == 0) & (lines.sizes > 0)).tolist():
+        start = int(lines.starts[at])
+        others = np.flatnonzero(~sought[lines.terms[start : start + int(lines.sizes[at])]])
+        begins[at] = len(others) > 0 and others[0] > 0 and lines.is_is[start + others[0]]
+    return np.where(lines.labels > 0, named, begins)
 
 
 def _fact(lines: LineFacts) -> Values:
-    both = zip(lines.chunks, lines.labelled, strict=True)
-    return (chunk.keeps_facts and labelled for chunk, labelled in both) if lines.question.holds else None
+    if not lines.question.holds:
+        return None
+    return lines.labelled * lines.of_chunk(row["kind"] == "semantic" for row in lines.rows)
 
 
 def _clock(lines: LineFacts) -> Values:
-    asked = lines.question.holds and lines.question.times.temporal
-    return (bool(CLOCK.search(unit.text)) for unit in lines.units) if asked else None
-
-
-def _pairs(lines: LineFacts) -> Values:
-    several = (lines.counts > 0).sum(1) > 1
-    return (here and _paired(unit, lines.words) for unit, here in zip(lines.units, several, strict=True))
-
-
-def _paired(unit: LineUnit, words: AskedWords) -> float:
-    """The share of the question's neighbouring words that are neighbours in a line, in the same order."""
-    places = [(at, words.word_of[term]) for at, term in enumerate(unit.terms) if term in words.word_of]
-    near = {(one, other) for (at, one), (after, other) in combinations(places, 2) if after - at <= NEIGHBOURS}
-    return len(words.pairs & near) / max(1, len(words.pairs))
+    return lines.has(HAS_CLOCK) if lines.question.holds and lines.question.times.temporal else None
 
 
 OF_A_LINE = (
@@ -318,7 +342,7 @@ OF_A_LINE = (
     Signal("line", 0.45, lambda lines: lines.had, CORE),
     # The same where the question and the line both speak in the first person: what someone said of themselves is half
     # a sentence of theirs, beside pages of others on the same subject.
-    Signal("own", 2.5, _own),
+    Signal("own", 2.5, lambda lines: lines.has(IS_OWN) * lines.had if lines.question.own else None),
     # The line begins with a label that the question names: who speaks, or what is told.
     Signal("label", 0.15, lambda lines: lines.labelled, EXTRA),
     # A question about time, and the line names one.
@@ -326,7 +350,7 @@ OF_A_LINE = (
     # The line speaks of the very days that the question names, seen from the note's own date.
     Signal("told_date", 0.12, _told_date, EXTRA),
     # The line is a question itself: it asks for what is wanted rather than telling it.
-    Signal("asks", -0.04, lambda lines: (unit.asks for unit in lines.units)),
+    Signal("asks", -0.04, lambda lines: lines.has(ASKS)),
     # The question asks who or what something is, and the line says it: "**Maren**: partner, nurse".
     Signal("defines", 1.5, _defines, EXTRA),
     # It asks for what is true now, and the line of a note of facts is labelled so: "- Backups: restic at 04:15".
@@ -334,7 +358,7 @@ OF_A_LINE = (
     # It asks when something happens that happens again and again, and the line has a time of the day.
     Signal("clock", 0.5, _clock, EXTRA),
     # The share of words beside each other in the question that are neighbours in the line too.
-    Signal("pairs", 0.3, _pairs),
+    Signal("pairs", 0.3, LineFacts.paired),
 )
 """Taken together at the line where they are best together."""
 
@@ -393,20 +417,36 @@ READ_FIRST = 10.0
 class CandidateMemories:
     """The chunks of the memories that the candidates belong to, in the order of their files."""
 
-    def __init__(self, connection: Connection, rows: Iterable[Row]) -> None:
+    def __init__(self, connection: Connection, rows: Iterable[Row], postings: Postings | None) -> None:
         siblings = lookup.siblings(connection, {row["memory"] for row in rows})
         self.chunks = [chunk for chunk, _ in siblings]
         self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
         numbers, self.memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
         """By place: which of the memories, counted from 0."""
         self.count = len(numbers)
+        known = np.array(self.chunks, np.int64)
+        self.docs = postings.places(known) if postings is not None else np.full(len(known), -1)
+        """By place: where the text index has the chunk, or -1."""
 
-    def next_to(self, chunk: int, step: int) -> int | None:
-        """The chunk before or after another one in its memory."""
-        at = self.place[chunk]
-        other = at + step
-        inside = 0 <= other < len(self.chunks) and self.memory[other] == self.memory[at]
-        return self.chunks[other] if inside else None
+    def lines(self, postings: Postings, rows: Sequence[Row]) -> tuple[Lines, NDArray[np.int64]]:
+        """The lines of some chunks, and how many each has.
+
+        Before those of a chunk is the last one of the chunk before it in its memory, behind them the first one of the
+        next chunk, and a gap, so that one pass of arithmetic does for all.
+        """
+        at = np.array([self.place[row["id"]] for row in rows], np.int64)
+        docs, memory = np.concatenate(([-1], self.docs, [-1])), np.concatenate(([-1], self.memory, [-1]))
+        beside = [np.where(memory[at + 1 + step] == memory[at + 1], docs[at + 1 + step], -1) for step in (-1, 1)]
+        firsts, ends = postings.line_spans(self.docs[at])
+        # One that the index does not have yet is a line without words.
+        held = np.maximum(1, ends - firsts - 1)
+        numbers = np.full(int((held + 3).sum()), -1)
+        starts = np.cumsum(held + 3) - held - 3
+        numbers[ranges(starts + 1, held)] = ranges(np.where(ends > firsts, firsts + 1, -1), held)
+        before, after = (postings.line_spans(one) for one in beside)
+        numbers[starts] = np.where(before[1] > before[0], before[1] - 1, -1)
+        numbers[starts + held + 1] = np.where(after[1] > after[0], after[0] + 1, -1)
+        return postings.lines(numbers), held
 
 
 def weigh(
@@ -414,7 +454,7 @@ def weigh(
     words: WordMatches | None, meaning: QuestionVector | None, limit: int,
 ) -> list[Candidate]:  # fmt: skip
     """The rows with what speaks for each, best first; the best, at least `limit`, are read line by line."""
-    memories = CandidateMemories(connection, rows)
+    memories = CandidateMemories(connection, rows, words.postings if words is not None else None)
     # A chunk may have gone, or moved to another memory, since its row was read.
     known = (row for row in rows if row["id"] in memories.place)
     rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
@@ -426,7 +466,8 @@ def weigh(
         # What defines a name, or someone says of themselves, is one line beside others that have the words often.
         most = max(READ_DEEP if question.defines or question.own else READ, limit)
         read = np.argsort(-scores, kind="stable")[:most]
-        best = best_lines(words, question, _lines(connection, [rows[at] for at in read], memories))
+        chosen = [rows[at] for at in read]
+        best = best_lines(words, question, chosen, *memories.lines(words.postings, chosen))
         for name, values in best.items():
             parts[name] = np.zeros(len(rows))
             parts[name][read] = values
@@ -438,40 +479,13 @@ def weigh(
     ]
 
 
-def best_lines(words: WordMatches, question: ParsedQuestion, chunks: Sequence[ChunkLines]) -> dict[str, Floats]:
-    """The signals of each chunk at its best line."""
-    lines = LineFacts(AskedWords(words, question), question, chunks)
-    found = values_of(OF_A_LINE, lines, len(lines.units))
+def best_lines(
+    words: WordMatches, question: ParsedQuestion, rows: Sequence[Row], run: Lines, held: NDArray[np.int64]
+) -> dict[str, Floats]:
+    """The signals of each chunk at its best line; the run is as `CandidateMemories.lines` tells."""
+    lines = LineFacts(AskedWords(words, question), question, rows, run, held)
+    found = values_of(OF_A_LINE, lines, len(lines.owner))
     order = np.lexsort((-score(found), lines.owner))
-    firsts = order[np.searchsorted(lines.owner[order], np.arange(len(chunks)))]
-    nothing = np.zeros(len(chunks))
+    firsts = order[np.searchsorted(lines.owner[order], np.arange(len(rows)))]
+    nothing = np.zeros(len(rows))
     return {one.name: found[one.name][firsts] if one.name in found else nothing for one in OF_A_LINE}
-
-
-def read_ahead(rows: Iterable[Row], enough: Callable[[], bool]) -> None:
-    """Read the lines of rows that are likely to be weighed, until it is enough."""
-    for row in takewhile(lambda _: not enough(), islice(rows, READ)):
-        units_of(row["text"], row["language"])
-
-
-def _lines(connection: Connection, rows: Sequence[Row], memories: CandidateMemories) -> list[ChunkLines]:
-    """The lines of each chunk, with the nearest line of the chunks beside it."""
-    known = {row["id"]: row for row in rows}
-    beside = [(memories.next_to(chunk, -1), memories.next_to(chunk, 1)) for chunk in known]
-    around = {chunk for chunks in beside for chunk in chunks if chunk is not None}
-    known |= lookup.texts(connection, around - known.keys())
-
-    def line(chunk: int | None, nth: int) -> LineUnit | None:
-        row = known.get(chunk or 0)
-        return unit_at(row["text"], row["language"], nth) if row is not None and row["text"] else None
-
-    return [
-        ChunkLines(
-            units_of(row["text"], row["language"]),
-            line(before, -1),
-            line(after, 0),
-            lookup.own_day(row),
-            row["kind"] == "semantic",
-        )
-        for row, (before, after) in zip(rows, beside, strict=True)
-    ]

@@ -288,7 +288,8 @@ class WordMatches:
         """The words of the question that one chunk does not have."""
         doc = self._doc(chunk)
         absent = [match for match in self.matches if match.whole and not match.in_doc(doc)]
-        return [min((form for form in match.forms if STEM_OF not in form), key=len) for match in absent] + self.missing
+        plain = [sorted(form for form in match.forms if STEM_OF not in form) for match in absent]
+        return [min(forms, key=len) for forms in plain] + self.missing
 
     def rank(self, chunk: int) -> int | None:
         """The chunk's place by words among all chunks, counted from 1; None when it has none of them."""
@@ -310,7 +311,7 @@ def _often_at(match: WordMatch, docs: Docs) -> Floats:
     """How often each of `docs` has the word."""
     if not len(match.docs):
         return np.zeros(len(docs))
-    place = np.searchsorted(match.docs, docs).clip(max=len(match.docs) - 1)
+    place = np.minimum(np.searchsorted(match.docs, docs), len(match.docs) - 1)
     return np.where(match.docs[place] == docs, match.often[place], 0.0)
 
 
@@ -334,9 +335,10 @@ def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
     # Nearly every document has the small words: they are looked up only for what has the others.
     for word in sorted(words, key=is_small):
         form = max(word.exact[0], word.terms[0], key=len)
-        itself = postings.of("exact" if form == word.exact[0] else "body", form).docs
-        held: Docs = np.union1d(itself, postings.of("heading", word.terms[0]).docs).astype(np.int64)
-        docs = held if docs is None else docs[np.isin(docs, held)]
+        held = np.zeros(postings.size, bool)
+        held[postings.of("exact" if form == word.exact[0] else "body", form).docs] = True
+        held[postings.of("heading", word.terms[0]).docs] = True
+        docs = np.flatnonzero(held) if docs is None else docs[held[docs]]
         if not len(docs):
             break
     return np.zeros(0, np.int64) if docs is None else docs

@@ -160,7 +160,7 @@ class Mirror:
         wanted = np.asarray(chunks, np.int64)
         if not len(order.ids):
             return np.full(len(wanted), -1)
-        at = np.searchsorted(order.ids, wanted).clip(max=len(order.ids) - 1)
+        at = np.minimum(np.searchsorted(order.ids, wanted), len(order.ids) - 1)
         return np.where(order.ids[at] == wanted, order.rows[at], -1)
 
     # --- the owner --------------------------------------------------------------------------------------------

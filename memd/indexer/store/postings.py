@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen
+from memd.indexer.store.lines import Lines, read_lines
+from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
 MOST_POSTINGS = 6_000_000
 """Postings of an index that are cached from commit to commit."""
@@ -173,21 +174,44 @@ class Postings:
         """The number of documents that are not deleted."""
         self.chunks: NDArray[np.int64] = _joined([segment.chunks for segment in self.segments], np.int64)
         """The chunk number of each document."""
+        self._bases = np.array(bases(self.segments), np.int64)
+        self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])
         self._lists = lists
         self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
         self._lengths: dict[str, Floats] = {}
-        self._sorted: NDArray[np.int64] | None = None
+        self._means: dict[str, float] = {}
+        self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        """The chunk numbers in order, and the document of each."""
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each chunk; -1 for a chunk that this commit does not have."""
         if self._sorted is None:
             alive = np.flatnonzero(self.live)
-            self._sorted = alive[np.argsort(self.chunks[alive])]
-        if not len(self._sorted):
+            docs = alive[np.argsort(self.chunks[alive])]
+            self._sorted = self.chunks[docs], docs
+        known, docs = self._sorted
+        if not len(docs):
             return np.full(len(chunks), -1)
-        at = np.searchsorted(self.chunks[self._sorted], chunks).clip(max=len(self._sorted) - 1)
-        found = self._sorted[at]
-        return np.where(self.chunks[found] == chunks, found, -1)
+        at = np.minimum(np.searchsorted(known, chunks), len(docs) - 1)
+        return np.where(known[at] == chunks, docs[at], -1)
+
+    def lines(self, numbers: NDArray[np.int64]) -> Lines:
+        """Lines by their numbers, which `line_spans` tells; a negative one is a line without words."""
+        with reading():
+            return read_lines([segment.lines for segment in self.segments], numbers)
+
+    def line_spans(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The number of the first line of each document and of the one after its last; equal for document -1.
+
+        The first are the terms of its headings, its lines follow.
+        """
+        firsts, ends = np.full(len(docs), -1), np.full(len(docs), -1)
+        whose = np.searchsorted(self._bases, docs, "right") - 1
+        for nth in np.unique(whose[docs >= 0]).tolist():
+            here, known = whose == nth, self.segments[nth].lines.firsts
+            own = docs[here] - self._bases[nth]
+            firsts[here], ends[here] = known[own] + self._lines[nth], known[own + 1] + self._lines[nth]
+        return firsts, ends
 
     # --- fields -------------------------------------------------------------------------------------------
 
@@ -200,7 +224,10 @@ class Postings:
 
     def mean_length(self, field: str) -> float:
         """The mean number of terms of the documents that are not deleted."""
-        return float(self.lengths(field).sum(where=self.live, dtype=np.float64)) / (self.count or 1) or 1.0
+        if field not in self._means:
+            total = float(self.lengths(field).sum(where=self.live, dtype=np.float64))
+            self._means[field] = total / (self.count or 1) or 1.0
+        return self._means[field]
 
     # --- terms --------------------------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.errors import StoreBroken
+from memd.indexer.language.lines import Line
+from memd.indexer.store.lines import LinesBuilder, SegmentLines
 
 Docs = NDArray[np.int32]
 Counts = NDArray[np.uint16]
@@ -53,6 +55,9 @@ TORN = (
     AttributeError, NameError, AssertionError, ArithmeticError, MemoryError,
 )  # fmt: skip
 """The errors that reading a damaged file raises; only reading is guarded so widely."""
+
+LINES = ".lines"
+"""How the name of memd's own file of a segment ends; Whoosh removes it with the others."""
 
 LAST = chr(0x10FFFF)
 JOINT = "\n"
@@ -176,7 +181,8 @@ class Segment:
     Its files stay open until nobody uses it, so that it can be read after a commit has removed them.
     """
 
-    def __init__(self, reader: Any, decoded: Floats) -> None:
+    def __init__(self, reader: Any, decoded: Floats, lines: SegmentLines) -> None:
+        self.lines = lines
         self.id: str = reader.segment().segment_id()
         self.size: int = reader.doc_count_all()
         self._terms = reader._terms
@@ -196,7 +202,11 @@ class Segment:
     def memory(self) -> int:
         """About how many bytes its columns and the words that were read take, with what is made of them."""
         columns: int = self.chunks.nbytes + sum(lengths.nbytes for lengths in self.lengths.values())
-        return 2 * columns + WORD_BYTES * sum(len(lexicon.words) for lexicon in self._lexicons.values())
+        return (
+            self.lines.memory
+            + 2 * columns
+            + WORD_BYTES * sum(len(lexicon.words) for lexicon in self._lexicons.values())
+        )
 
     def _column(self, reader: Any, name: str, form: str) -> NDArray[Any]:
         """A number for each document; Whoosh omits trailing zeros, and columns of zeros only."""
@@ -237,6 +247,8 @@ class Segment:
 
     def verify(self) -> None:
         """Read everything; StoreBroken when a file is damaged."""
+        with reading():
+            self.lines.verify(self.size)
         for field in self.lengths:
             lexicon = self.lexicon(field)
             for term, count in zip(lexicon.words, lexicon.counts.tolist(), strict=True):
@@ -362,6 +374,7 @@ class SegmentBuilder:
     def __init__(self, fields: Iterable[str], lengths: Floats) -> None:
         self._lengths = lengths
         self._numbers = array("q")
+        self._lines = LinesBuilder()
         # Whoosh has the fields in the order of their names.
         self._fields = {name: _Field() for name in sorted(fields)}
 
@@ -369,9 +382,10 @@ class SegmentBuilder:
     def size(self) -> int:
         return len(self._numbers)
 
-    def add(self, number: int, words: Mapping[str, Sequence[str]]) -> None:
-        """Add a chunk: its words, by field."""
+    def add(self, number: int, words: Mapping[str, Sequence[str]], lines: Sequence[Line]) -> None:
+        """Add a chunk: its words, by field, and its lines."""
         self._numbers.append(number)
+        self._lines.add(lines)
         for name, field in self._fields.items():
             field.add(words[name])
 
@@ -382,6 +396,7 @@ class SegmentBuilder:
         # Where each document goes; those that are deleted go nowhere.
         places = np.cumsum(live) - 1 + self.size
         self._numbers.extend(segment.chunks[live].tolist())
+        self._lines.join(segment.lines, np.flatnonzero(live))
         for name, field in self._fields.items():
             field.join(segment.lists(name), live, places, segment.lengths[name][live].astype(np.int64))
 
@@ -398,6 +413,7 @@ class SegmentBuilder:
         yield ".pst", bytes(lists)
         yield ".trm", _term_file(terms)
         yield ".number.col", np.array(self._numbers, ">i8").tobytes()
+        yield LINES, self._lines.file()
         # Nothing is stored in the index, and Whoosh wants to hear that of each document.
         yield "._stored.col", bytes(self.size) + b"B"
         for name, column in bytes_of.items():

@@ -22,14 +22,16 @@ from whoosh.util.numeric import byte_to_length
 from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.language.languages import foreign_language
-from memd.indexer.language.words import stems_of, terms_of
+from memd.indexer.language.lines import Line, read_lines
+from memd.indexer.language.words import only_terms, stems_of
 from memd.indexer.store import cache_folder
+from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
-from memd.indexer.store.segment import TORN, Segment, SegmentBuilder, reading
+from memd.indexer.store.segment import LINES, TORN, Segment, SegmentBuilder, reading
 from memd.models import Chunk
 
-FORMAT = 3
-"""The version of the format; an index of another version is built again. (3: stems of other languages.)"""
+FORMAT = 4
+"""The version of the format; an index of another version is built again. (4: the lines of chunks.)"""
 
 FIELDS = ("heading", "body", "exact")
 SCHEMA = fields.Schema(
@@ -121,7 +123,7 @@ class TextIndex:
             for segment in joined:
                 builder.join(self._open_segment(segment), segment.deleted_docs())
             for chunk_id, chunk in add:
-                builder.add(chunk_id, document(chunk))
+                builder.add(chunk_id, *document(chunk))
             # In the order that they had: what was read of the first ones stays true.
             kept = [segment for segment in segments if segment not in joined and _live(segment)]
             if builder.size:
@@ -183,7 +185,8 @@ class TextIndex:
             return self._postings
 
     def _open_segment(self, segment: Any) -> Segment:
-        return Segment(SegmentReader(self._index.storage, SCHEMA, segment), LENGTHS)
+        lines = SegmentLines(np.fromfile(self.folder / segment.make_filename(LINES), np.uint8))
+        return Segment(SegmentReader(self._index.storage, SCHEMA, segment), LENGTHS, lines)
 
     def count(self) -> int:
         # Whoosh looks for the newest table of contents and then opens it: a commit may remove it in between.
@@ -274,15 +277,16 @@ def _live(segment: Any) -> int:
     return int(segment.doc_count_all() - segment.deleted_count())
 
 
-def document(chunk: Chunk) -> dict[str, list[str]]:
-    """The words of a chunk, by field."""
-    body, exact = terms_of(chunk.text)
-    above = " ".join((*chunk.heading, chunk.context))
-    heading, _ = terms_of(above)
-    if language := foreign_language(chunk.text):
-        body += stems_of(chunk.text, language)
-        heading += stems_of(above, language)
-    return {"heading": heading, "body": body, "exact": exact}
+def document(chunk: Chunk) -> tuple[dict[str, list[str]], list[Line]]:
+    """The words of a chunk, by field, and its lines: its headings first."""
+    above, language = " ".join((*chunk.heading, chunk.context)), foreign_language(chunk.text)
+    heading = only_terms(above) + stems_of(above, language)
+    lines, exact = read_lines(chunk.text, language)
+    body = [term for line in lines for term in line.terms]
+    if not body:
+        # A text without words (an emoji, a rule of dashes) is known by itself.
+        lines[0] = Line([chunk.text])
+    return {"heading": heading, "body": body, "exact": exact}, lines
 
 
 def disk_error(error: OSError) -> DiskFull | StoreBroken:

@@ -1,0 +1,129 @@
+"""The lines of a segment's chunks as arrays: what ranking reads of the best candidates, made when they are indexed.
+
+A term is a number of 32 bits, the checksum of its letters: the numbers of all segments and workspaces mean the same,
+and joining segments renumbers nothing. Two words in four thousand million have the same one: then a line may count for
+a word that it does not have, and stands a little too high.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.indexer.language.lines import Line
+
+Numbers = NDArray[np.uint32]
+Places = NDArray[np.int64]
+
+
+def number_of(term: str) -> int:
+    return crc32(term.encode("utf-8", "surrogatepass"))
+
+
+def ranges(starts: Places, sizes: Places) -> Places:
+    """Numbers in a row, one run after the other: so many from each start on."""
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
+
+
+class Lines(NamedTuple):
+    """Some lines, one after the other."""
+
+    sizes: Places
+    """How many terms each has."""
+    labels: NDArray[np.uint8]
+    """So many of its first terms are its label."""
+    flags: NDArray[np.uint8]
+    terms: Numbers
+    """The terms of all, repetitions kept."""
+
+
+class SegmentLines:
+    """The lines of every document of a segment; the first of each document are the terms of its headings."""
+
+    def __init__(self, raw: NDArray[np.uint8]) -> None:
+        # In memory: a process that maps a file is killed when somebody cuts that off.
+        self.memory = len(raw)
+        docs, lines, terms = (int(count) for count in raw[:24].view(np.int64))
+        ends = np.cumsum([24, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4, 4 * terms])
+        if len(raw) != ends[-1]:
+            raise ValueError("the lines of a segment end where they should not")
+        self.count = lines
+        firsts, starts, self.labels, self.flags, _, numbers = (raw[at:end] for at, end in pairwise(ends))
+        self.firsts: Numbers = firsts.view(np.uint32)
+        """The first line of each document."""
+        self.starts: Numbers = starts.view(np.uint32)
+        """The first term of each line."""
+        self.terms: Numbers = numbers.view(np.uint32)
+
+    def verify(self, docs: int) -> None:
+        """ValueError unless every document has its lines, and every line its terms."""
+        for runs, count, total in ((self.firsts, docs, self.count), (self.starts, self.count, len(self.terms))):
+            if len(runs) != count + 1 or runs[0] or runs[-1] != total or (runs[1:] < runs[:-1]).any():
+                raise ValueError("the lines of a segment do not begin where they should")
+
+
+def read_lines(segments: Sequence[SegmentLines], numbers: Places) -> Lines:
+    """Lines by their numbers, which count through all segments; a negative one is a line without words."""
+    bases = np.cumsum([0, *(segment.count for segment in segments)])
+    whose = np.searchsorted(bases, numbers, "right") - 1
+    sizes, labels, flags = np.zeros(len(numbers), np.int64), *np.zeros((2, len(numbers)), np.uint8)
+    starts = np.zeros(len(numbers), np.int64)
+    present = [nth for nth in np.unique(whose).tolist() if nth >= 0]
+    for nth in present:
+        here, segment = whose == nth, segments[nth]
+        lines = numbers[here] - bases[nth]
+        starts[here] = segment.starts[lines]
+        sizes[here] = segment.starts[lines + 1] - segment.starts[lines]
+        labels[here], flags[here] = segment.labels[lines], segment.flags[lines]
+    places = ranges(starts, sizes)
+    terms, whose = np.zeros(len(places), np.uint32), np.repeat(whose, sizes)
+    for nth in present:
+        terms[whose == nth] = segments[nth].terms[places[whose == nth]]
+    return Lines(sizes, labels, flags, terms)
+
+
+class LinesBuilder:
+    """The lines of documents on their way into a segment."""
+
+    def __init__(self) -> None:
+        self._counts = array("q")
+        self._sizes, self._labels, self._flags, self._terms = array("I"), array("B"), array("B"), array("I")
+
+    def add(self, lines: Sequence[Line]) -> None:
+        """Add a document: the terms of its headings, then its lines."""
+        self._counts.append(len(lines))
+        for line in lines:
+            self._sizes.append(len(line.terms))
+            self._labels.append(line.label)
+            self._flags.append(line.flags)
+            self._terms.extend(map(crc32, map(str.encode, line.terms)))
+
+    def join(self, segment: SegmentLines, docs: Places) -> None:
+        """Add documents of another segment."""
+        firsts = segment.firsts.astype(np.int64)
+        counts = firsts[docs + 1] - firsts[docs]
+        lines = read_lines([segment], ranges(firsts[docs], counts))
+        self._counts.frombytes(counts.tobytes())
+        self._sizes.frombytes(lines.sizes.astype(np.uint32).tobytes())
+        self._labels.frombytes(lines.labels.tobytes())
+        self._flags.frombytes(lines.flags.tobytes())
+        self._terms.frombytes(lines.terms.tobytes())
+
+    def file(self) -> bytes:
+        firsts, starts = _starts(self._counts), _starts(self._sizes)
+        counts = np.array([len(self._counts), len(self._sizes), len(self._terms)], np.int64)
+        odd = bytes(-2 * len(self._sizes) % 4)
+        parts: list[Any] = [counts, firsts, starts, self._labels, self._flags, odd, self._terms]
+        return b"".join(part if isinstance(part, bytes) else part.tobytes() for part in parts)
+
+
+def _starts(sizes: array[int]) -> Numbers:
+    """Where each of some runs begins, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.uint32)
