@@ -141,6 +141,15 @@ def test_a_heading_counts_as_two_mentions_for_every_chunk_below_it(tmp_path: Pat
     assert shares[1] > shares[2] > shares[3] == 0
 
 
+def test_a_text_that_has_all_words_is_the_one_that_is_written_so_and_not_what_stands_below_one_of_them(tmp_path: Path):
+    made = TextIndex(tmp_path / "index")
+    below = [(nth, Chunk("A central station.", 1, 1, ("Topics",))) for nth in range(1, 9)]
+    made.apply([*below, (9, Chunk("Many topics central to geology.", 1, 1, ("Rocks",)))], ())
+    postings = made.postings()
+    assert postings.chunks[question_words(postings, "topics central").written].tolist() == [9]
+    assert len(question_words(postings, "topics station").written) == len(below)
+
+
 def test_a_beginning_finds_every_word_that_begins_so(index: TextIndex):
     heard = question_words(index.postings(), "", ["Build"])
     assert {chunk for chunk, share in earned(heard).items() if share} == {1, 2, 8}

@@ -330,14 +330,24 @@ def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Se
 
 
 def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
-    """The documents that have every word as it is written, or in a heading above them; none for no words."""
-    docs: Docs | None = None
+    """The documents that have every word as it is written; where none has, with the headings above. None for no words.
+
+    A heading stands above many: beside a text that has all the words, those are not what was asked for.
+    """
     # Nearly every document has the small words: they are looked up only for what has the others.
-    for word in sorted(words, key=is_small):
+    ordered = sorted(words, key=is_small)
+    itself = _having(postings, ordered, headings=False)
+    return itself if len(itself) else _having(postings, ordered, headings=True)
+
+
+def _having(postings: Postings, words: Sequence[Word], headings: bool) -> Docs:
+    docs: Docs | None = None
+    for word in words:
         form = max(word.exact[0], word.terms[0], key=len)
         held = np.zeros(postings.size, bool)
         held[postings.of("exact" if form == word.exact[0] else "body", form).docs] = True
-        held[postings.of("heading", word.terms[0]).docs] = True
+        if headings:
+            held[postings.of("heading", word.terms[0]).docs] = True
         docs = np.flatnonzero(held) if docs is None else docs[held[docs]]
         if not len(docs):
             break
