@@ -1,7 +1,7 @@
 """Writes what follows from the schema of the settings and from the declarations of the methods.
 
-docs/configuration.md, the tables of docs/protocol.md, and in `memd/` the light tables and the clients' stub.
-`make docs` runs it, and a test compares its output with what is checked in.
+docs/configuration.md, the tables of docs/protocol.md, the man page, and in `memd/` the light tables and the stub of the
+clients. `make docs` runs it, and a test compares its output with what is checked in.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 
 import typer
 
-from memd.cli.app import app
-from memd.cli.commands.help import man_page
+from memd.cli import app as command_line
 from memd.cli.method_command import UNBOUNDED
 from memd.config.declared import Parameter, docs_of, fields_of, wire_name
 from memd.config.edit import toml_value
@@ -298,7 +297,7 @@ FAST_COMMANDS = {"query": "query", "grep": "grep", "mcp": "mcp.open", "hook": ""
 
 def flag_table() -> str:
     """The flags of each command that memd/cli/flags.py reads, as Typer has them."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(command_line.app).commands  # type: ignore[attr-defined]
     tables = {name: _flags(commands[name], method) for name, method in FAST_COMMANDS.items()}
     return _json_lines({**tables, "bus": _shared_params(commands["query"], "bus")})
 
@@ -321,6 +320,67 @@ def _shared_params(command: Any, method: str) -> list[str]:
     known = [name for name in parameters_of(method) if name not in ("ns", "cwd")] if method else []
     typed = {one.name for one in command.params if one.param_type_name == "option"}
     return [name for name in known if name in typed]
+
+
+# --- the man page, from the commands and their declared parameters ------------------------------------------------
+
+MAN_ABOUT = """\
+.SH DESCRIPTION
+memd watches plain Markdown notes, keeps them searchable by word and by meaning, and answers over a Unix socket. The
+commands below ask the daemon, and start it when none runs. Inside a workspace they mean that one, elsewhere all.
+"""
+MAN_END = """\
+.SH EXIT STATUS
+0 done or found, 1 nothing found, 2 bad input, 3 no daemon, 4 nothing found while degraded, 5 refused, 6 failed.
+.SH FILES
+.I ~/.config/memd/config.toml
+has the settings,
+.I ~/.local/state/memd
+the index and the history. MEMD_HOME puts both elsewhere.
+.SH SEE ALSO
+memd help COMMAND
+"""
+
+
+def man_page() -> str:
+    """The whole page, as troff."""
+    parts = [
+        '.\\" Written by docs/generate.py from the declarations: change those, then run `make docs`.\n',
+        ".TH MEMD 1\n.SH NAME\nmemd \\- a memory for agents and people, in plain Markdown\n",
+        ".SH SYNOPSIS\n.B memd\n.I COMMAND\n[OPTIONS]\n",
+        MAN_ABOUT,
+    ]
+    root: Any = typer.main.get_command(command_line.app)
+    for title, names in command_line.GROUPS.items():
+        parts.append(f".SH {title.upper()}\n")
+        parts += [_man_entry(f"memd {name}", root.commands[name]) for name in names.split()]
+    return "".join([*parts, MAN_END])
+
+
+def _man_entry(path: str, command: Any) -> str:
+    """A command with its arguments and options; of a group, each of its commands."""
+    inner = getattr(command, "commands", None)
+    if inner:
+        return "".join(_man_entry(f"{path} {name}", one) for name, one in inner.items())
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    usage = " ".join([path, *(one.make_metavar(None) for one in arguments)])
+    lines = [f".SS {_troff(usage)}\n{_troff_paragraphs(command.help or '')}\n"]
+    lines += [f".TP\n.I {_troff(one.make_metavar(None))}\n{_troff(one.help or '')}\n" for one in arguments]
+    lines += [
+        f".TP\n.B {_troff(', '.join([*one.opts, *one.secondary_opts]))}\n{_troff(one.help or '')}\n" for one in options
+    ]
+    return "".join(lines)
+
+
+def _troff_paragraphs(text: str) -> str:
+    return "\n.PP\n".join(_troff(" ".join(part.split())) for part in text.split("\n\n"))
+
+
+def _troff(text: str) -> str:
+    """Text that troff takes for no command of its own."""
+    plain = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "")
+    return f"\\&{plain}" if plain.startswith((".", "'")) else plain
 
 
 GENERATED_FILES = {
