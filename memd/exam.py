@@ -24,7 +24,7 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 
-from memd.models import Hit
+from memd.models import Hit, grouped
 from memd.prose import SENTENCE, flat_line
 
 BUDGET = 2_000
@@ -433,14 +433,11 @@ def _report(
     misses: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
     times = [answer.ms for answer in answers]
-    by_category = {
-        name: [one for one, category in zip(scored, categories, strict=True) if category == name]
-        for name in sorted(set(categories) - {""})
-    }
+    by_category = sorted(grouped(zip(categories, scored, strict=True)).items())
     lengths = [len(hit.text) for answer in answers for hit in answer.hits[:TURN_DEPTH]]
     return {
         **_figures(scored),
-        "categories": {name: _figures(some) for name, some in by_category.items()},
+        "categories": {name: _figures(some) for name, some in by_category if name},
         "mean_length": round(mean_of(lengths), 1),
         "p50_ms": round(percentile(times, 0.5), 2),
         "p95_ms": round(percentile(times, 0.95), 2),

@@ -1,12 +1,16 @@
-"""The frozen values that every floor speaks: workspaces, notes, memories, chunks."""
+"""The frozen values that every floor speaks: workspaces, notes, memories, chunks; and how rows are grouped."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from os import stat_result
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 OWN, TEAM = "own", "team"
 """The layers of a workspace: the person's own notes, and those of the team below them, in a folder of that name."""
@@ -223,3 +227,11 @@ class Answer:
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""
     unheard: bool = False
     """Whether it goes without the meaning of the question, because the model was away."""
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in the order in which they come."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from memd.errors import NotFound, UsageError, did_you_mean
 from memd.lifecycle.rules import COMPARE, FLOOR, HOME, KEEP, PAIR_VERBS, Rule, RuleAction, RuleCondition, Value
-from memd.models import KINDS, PINNED, TIERS, Tier
+from memd.models import KINDS, PINNED, TIERS, Tier, grouped
 
 # --- rules as people write them -------------------------------------------------------------------------------
 
@@ -279,9 +279,7 @@ HIGHEST = {"utility": 1.0, "importance": 1.0, "similarity": 1.0}
 
 def contradiction(when: Iterable[RuleCondition]) -> list[RuleCondition]:
     """The conditions on one field that exclude each other; empty if all can hold at once."""
-    by_field: dict[str, list[RuleCondition]] = {}
-    for condition in when:
-        by_field.setdefault(condition.field, []).append(condition)
+    by_field = grouped((condition.field, condition) for condition in when)
     return next((some for field, some in by_field.items() if not _satisfiable(field, some)), [])
 
 

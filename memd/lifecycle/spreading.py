@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from memd.config.schema import ContextSettings
 from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, CONTRADICTS, MERGED, REFINES, RELATED, Edge, components
-from memd.models import Kind, Tier
+from memd.models import Kind, Tier, grouped
 
 BY_KIND: dict[Kind, dict[str, float]] = {
     # What is known: whether it fits, and how much it matters.
@@ -283,10 +283,7 @@ def suppress(pool: SpreadPool, parents: Mapping[int, set[int]], shown: Collectio
     Of summaries that contain each other the best one stays.
     """
     there = pool.scores.keys() | set(shown)
-    children: dict[int, list[int]] = {}
-    for child in pool.scores:
-        for parent in parents.get(child, set()) & there:
-            children.setdefault(parent, []).append(child)
+    children = grouped((parent, child) for child in pool.scores for parent in parents.get(child, set()) & there)
     contained = {child for held in children.values() for child in held}
     kept: set[int] = set()
     gone: set[int] = {child for memory in shown for child in _below(memory, children)}

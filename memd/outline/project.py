@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from memd.models import grouped
 from memd.outline import languages
 from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
 from memd.outline.languages import Language, Parts
@@ -29,12 +30,10 @@ class _FileIndex:
 
     def __init__(self, facts: Facts) -> None:
         self.children: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        self.by_source: dict[int, list[int]] = defaultdict(list)
+        self.by_source = grouped((reference.source, number) for number, reference in enumerate(facts.references))
         for number, symbol in enumerate(facts.symbols):
             if number and not symbol.owner:
                 self.children[symbol.parent][symbol.name].append(number)
-        for number, reference in enumerate(facts.references):
-            self.by_source[reference.source].append(number)
 
 
 class Project:

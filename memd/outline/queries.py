@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.errors import NotFound, Refused, UsageError, did_you_mean
+from memd.models import grouped
 from memd.outline import grammar, languages
 from memd.outline.facts import MODULE
 from memd.outline.languages import Language, Parts
@@ -244,9 +245,7 @@ def find_symbol(project: Project, text: str, language: Language, file: str = "")
         where = f" in {file}" if file else ""
         raise NotFound(f"no symbol is called {text}{where}", suggest(project, parts[-1].casefold(), language))
     exact = [one for one in ids if project.segments(one) == parts]
-    names: dict[str, list[SymbolId]] = {}
-    for one in sorted(exact or ids):
-        names.setdefault(project.qualified(one), []).append(one)
+    names = grouped((project.qualified(one), one) for one in sorted(exact or ids))
     if len(names) > 1:
         raise UsageError(f"{text} could be {len(names)} symbols", _choices(project, names))
     return next(iter(names.values()))

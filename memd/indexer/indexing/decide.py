@@ -5,7 +5,7 @@ The memories and chunks of a file are matched with those that were there before.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
-from memd.models import Chunk, Memory
+from memd.models import Chunk, Memory, grouped
 from memd.notes.parse import CACHED_FILES
 
 MOST_SAVED = 300
@@ -332,9 +332,7 @@ def _renamed(gone: Sequence[tuple[str, MemoryRow]], arrived: Sequence[ParsedMemo
     """Where the files that are gone are now: under the same name, or where half of their memories or more are."""
     names = _where_unique((_name(new.file.path), new.file.path) for new in arrived)
     texts = _where_unique((new.digest, new.file.path) for new in arrived)
-    found: dict[str, list[str]] = defaultdict(list)
-    for path, row in gone:
-        found[path].append(texts.get(row.digest, ""))
+    found = grouped((path, texts.get(row.digest, "")) for path, row in gone)
     by_text = {path: place for path, places in found.items()
                for place, count in Counter(filter(None, places)).most_common(1)
                if count >= SIMILAR * len(places)}  # fmt: skip
@@ -349,10 +347,7 @@ def _name(path: str) -> str:
 
 def _where_unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The path of each name or text that only one file has."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for key, path in pairs:
-        found[key].add(path)
-    return {key: paths.pop() for key, paths in found.items() if len(paths) == 1}
+    return {key: paths[0] for key, paths in grouped(pairs).items() if len(set(paths)) == 1}
 
 
 def _rows(memory: Memory) -> int:
@@ -371,21 +366,20 @@ def match_memories(
     Content counts before headings, the same file before another: so a life follows an edit, a move within the
     file, a new heading and into another file, in that order.
     """
-    chunks: dict[int, set[str]] = defaultdict(set)
-    for chunk in old_chunks:
-        chunks[chunk.memory].add(chunk.digest)
+    by_memory = grouped((chunk.memory, chunk.digest) for chunk in old_chunks)
+    chunks = {memory: set(digests) for memory, digests in by_memory.items()}
 
     def similar(before: MemoryRow, now: ParsedMemory) -> bool:
-        both = len(chunks[before.id] & set(now.chunks))
-        return both > 0 and both >= SIMILAR * min(len(chunks[before.id]), len(now.chunks))
+        known = chunks.get(before.id, set())
+        both = len(known & set(now.chunks))
+        return both > 0 and both >= SIMILAR * min(len(known), len(now.chunks))
 
     current = [MemoryRow(0, now.file.id, now.memory.slug, now.digest, now.body) for now in new]
     matches: dict[int, int] = {}
     left = list(old)
     for names, by_chunks in RULES:
-        key, waiting = attrgetter(*names), defaultdict[object, list[MemoryRow]](list)
-        for row in left:
-            waiting[key(row)].append(row)
+        key = attrgetter(*names)
+        waiting = grouped((key(row), row) for row in left)
         for place, now in enumerate(current):
             rows = waiting.get(key(now), [])
             fitting = (row for row in rows if not by_chunks or similar(row, new[place]))
@@ -401,9 +395,7 @@ class ChunkPool:
     """The chunks that were there before; those that no memory takes are dropped."""
 
     def __init__(self, rows: Iterable[ChunkRow]) -> None:
-        self._by_digest: dict[str, list[ChunkRow]] = defaultdict(list)
-        for row in rows:
-            self._by_digest[row.digest].append(row)
+        self._by_digest = grouped((row.digest, row) for row in rows)
 
     def take(self, digest: str, memory: int) -> int | None:
         """A chunk with exactly this text, preferably of the same memory."""

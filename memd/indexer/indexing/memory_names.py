@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.models import Memory
+from memd.models import Memory, grouped
 from memd.notes.metadata import SUFFIXES, folded, links_of
 
 KEY, ALIAS, TITLE, TAG = range(4)
@@ -71,9 +70,7 @@ def found_by_name(connection: Connection, workspace: int, targets: Iterable[str]
         " CROSS JOIN memories m ON m.id = n.memory CROSS JOIN files f ON f.id = m.file WHERE m.workspace = ?",
         (json.dumps(list({name for names in sought.values() for name in names})), workspace),
     )
-    known: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        known[row["name"]].append(row)
+    known = grouped((row["name"], row) for row in rows)
     matches = {target: _match(target, known) for target in sought}
     return {target: memory for target, memory in matches.items() if memory is not None}
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from memd.models import FileStat, Workspace
+from memd.models import FileStat, Workspace, grouped
 from memd.notes.merging import original_of
 
 NEVER = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
@@ -140,11 +140,7 @@ def matcher(glob: str) -> re.Pattern[str]:
 
 def _globs_by_folder(globs: Iterable[str]) -> dict[str, list[str]]:
     """The globs by the folder before their first wildcard."""
-    folders: dict[str, list[str]] = {}
-    for glob in globs:
-        plain = re.split(r"[*?]", glob, maxsplit=1)[0]
-        folders.setdefault(plain.rpartition("/")[0], []).append(glob)
-    return folders
+    return grouped((re.split(r"[*?]", glob, maxsplit=1)[0].rpartition("/")[0], glob) for glob in globs)
 
 
 @dataclass(frozen=True, slots=True)

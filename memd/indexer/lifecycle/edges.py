@@ -19,7 +19,7 @@ from memd.indexer.views import inventory, keys
 from memd.indexer.views.keys import Indexes
 from memd.lifecycle import lives
 from memd.lifecycle.lives import Edge
-from memd.models import RELATIONS, Filters, JsonObject, Relation
+from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
 
 LIVING = (
     "e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND"
@@ -101,10 +101,7 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
     """The memories that each summary contains."""
-    found: dict[int, list[int]] = {}
-    for edge in all_of(connection, workspace, rel=lives.CONTAINS):
-        found.setdefault(edge.one, []).append(edge.other)
-    return found
+    return grouped((edge.one, edge.other) for edge in all_of(connection, workspace, rel=lives.CONTAINS))
 
 
 def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
@@ -136,10 +133,7 @@ def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
         " WHERE m.workspace = ? AND NOT t.counted LIMIT ?",
         (workspace, PAGE),
     ).fetchall()
-    pairs: dict[tuple[int, int], list[str]] = {}
-    for row in rows:
-        pairs.setdefault((row["one"], row["other"]), []).append(row["hour"])
-    for (one, other), hours in pairs.items():
+    for (one, other), hours in grouped(((row["one"], row["other"]), row["hour"]) for row in rows).items():
         done.strengthened += _strengthen(connection, one, other, hours)
     mark = "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?"
     connection.executemany(mark, [tuple(row) for row in rows])

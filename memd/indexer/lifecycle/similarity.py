@@ -31,7 +31,7 @@ from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
-from memd.models import Tier
+from memd.models import Tier, grouped
 from memd.notes import names
 from memd.prose import SENTENCE
 
@@ -175,9 +175,7 @@ def mean_of(rows: Vectors) -> Vectors:
 
 def _means(connection: Connection, mirror: Mirror, memories: Collection[int]) -> dict[int, Vectors]:
     """The vectors of memories whose chunks are all in the mirror."""
-    chunks: dict[int, list[int]] = {}
-    for chunk, memory in lookup.siblings(connection, memories):
-        chunks.setdefault(memory, []).append(chunk)
+    chunks = grouped((memory, chunk) for chunk, memory in lookup.siblings(connection, memories))
     vectors = mirror.take([chunk for those in chunks.values() for chunk in those])
     found, at = {}, 0
     for memory, those in chunks.items():

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
-from memd.models import JsonObject
+from memd.models import JsonObject, grouped
 
 PEOPLE = ("cli", "editor", "web")
 """Authors that are a person: whoever types commands, and whoever edits the files."""
@@ -66,9 +66,7 @@ def with_authors(connection: sqlite3.Connection, rows: Sequence[tuple[int, JsonO
         " GROUP BY v.memory, v.who ORDER BY v.memory, MIN(v.number)",
         (json.dumps([memory for memory, _ in rows]),),
     )
-    authors: dict[int, list[str]] = {}
-    for memory, who in found:
-        authors.setdefault(memory, []).append(who)
+    authors = grouped(found)
     return [{**row, "written_by": authors[memory]} if memory in authors else row for memory, row in rows]
 
 

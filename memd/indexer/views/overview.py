@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from sqlite3 import Connection, Row
+from sqlite3 import Connection
 
 from memd.exam import MANY, ProbePassage
 from memd.indexer.query import lookup
@@ -15,7 +15,7 @@ from memd.indexer.query.lookup import IS_PINNED
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import AMONG, PLACE, Indexes, listed, workspace_ids
 from memd.lifecycle import packing
-from memd.models import TIERS, Filters, JsonObject
+from memd.models import TIERS, Filters, JsonObject, grouped
 
 CARD_DAYS = 8
 """Days that an index card may have room for."""
@@ -73,16 +73,14 @@ def _names(connection: Connection, clause: str, values: JsonObject, headings: bo
 
 
 def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:
-    headings: dict[str, list[str]] = {day: [] for day in days}
     rows = connection.execute(
         f"SELECT m.date, m.heading FROM {lookup.IN_FILES}"
         f" WHERE {ON_CARD} AND m.role = 'daily' AND m.slug <> '' AND m.date IN (SELECT value FROM json_each(:dates))"
         " ORDER BY f.path, m.start_line",
         {**values, "dates": json.dumps(days)},
     )
-    for row in rows:
-        headings[row["date"]].append(row["heading"])
-    return list(headings.items())
+    headings = grouped(rows)
+    return [(day, headings.get(day, [])) for day in days]
 
 
 # --- every memory -------------------------------------------------------------------------------------------
@@ -281,7 +279,8 @@ def timeline(
     noted = f"{HERE} AND {WITHIN.format('m.date')}"
     notes = _count_by(connection, "m.date", noted, values)
     queries = WRITTEN.format(among=_versions_among(stores, indexes)), MOVED, DONE
-    written, moves, actions = (_by_day(connection.execute(query, values)) for query in queries)
+    rows = [connection.execute(query, values) for query in queries]
+    written, moves, actions = (grouped((row["day"], row) for row in some) for some in rows)
     days = sorted(notes.keys() | written.keys() | moves.keys() | actions.keys(), reverse=True)
     headings = {} if only_counts else _headings(connection, indexes, days[:limit])
     shown = [
@@ -301,13 +300,6 @@ def timeline(
     return {"days": shown, "total": len(days)}
 
 
-def _by_day(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    by_day: dict[str, list[Row]] = {}
-    for row in rows:
-        by_day.setdefault(row["day"], []).append(row)
-    return by_day
-
-
 def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> dict[str, list[JsonObject]]:
     """The first notes of each day, with their headings."""
     rows = connection.execute(
@@ -317,13 +309,12 @@ def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> 
         f" AND m.date IN (SELECT value FROM json_each(:days))) WHERE nth <= {DAY_HEADINGS} ORDER BY date, nth",
         {"workspaces": workspace_ids(indexes), "days": json.dumps(days)},
     ).fetchall()
-    headings: dict[str, list[JsonObject]] = {}
     names = {index.id: index.workspace.ns for index in indexes}
-    for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True):
-        note = {"ns": names[row["workspace"]], "key": key, "heading": row["heading"] or row["stem"],
-                "tier": row["tier"]}  # fmt: skip
-        headings.setdefault(row["date"], []).append(note)
-    return headings
+    return grouped(
+        (row["date"], {"ns": names[row["workspace"]], "key": key, "heading": row["heading"] or row["stem"],
+                       "tier": row["tier"]})
+        for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True)
+    )  # fmt: skip
 
 
 # --- the nightly exam: the chunks that probes are made from, and the trend of the results -------------------
