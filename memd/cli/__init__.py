@@ -46,5 +46,5 @@ def _run_quickly(command: str, args: list[str]) -> int | None:
     if command == "merge-note" and len(args) in (3, 4) and not any(arg.startswith("-") for arg in args):
         from memd.protocol import start
 
-        start.become(start.merge_command(*args))
+        start.become(start.MERGE, *args)
     return None

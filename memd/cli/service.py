@@ -41,12 +41,8 @@ def installed() -> bool:
     return start.unit_file().is_file()
 
 
-def dropin_file() -> Path:
-    return paths.unit_dir() / f"{SERVICE}.d" / "workspaces.conf"
-
-
-def network_file() -> Path:
-    return paths.unit_dir() / f"{SERVICE}.d" / "network.conf"
+def dropin_file(about: str = "workspaces") -> Path:
+    return paths.unit_dir() / f"{SERVICE}.d" / f"{about}.conf"
 
 
 # --- installing -------------------------------------------------------------------------------------------------------
@@ -102,7 +98,7 @@ def namespaces_allowed() -> bool:
     lines = [*_environment(), *re.findall(r"^[A-Z]\w+=.*$", confined, re.MULTILINE)]
     command = ["systemd-run", "--user", "--wait", "--collect", "--quiet", "--pipe"]
     # The interpreter or the code may lie where the confined service cannot see them, such as under /tmp.
-    command += [*(f"--property={line}" for line in lines), *start.daemon_command()[:2]]
+    command += [*(f"--property={line}" for line in lines), *start.command_of(start.DAEMON)[:2]]
     seen = "import sys, memd.daemon.app; sys.exit(memd.__file__ != sys.argv[1])"
     return run_program(*command, "-c", seen, memd.__file__).returncode == 0
 
@@ -155,8 +151,9 @@ def open_network() -> bool:
 
 def _write_network() -> bool:
     """Have the drop-in that allows a network, or have none, as the settings need it; says whether that is new."""
-    before, needed = network_file().is_file(), load.load().needs_network
-    _write(network_file(), NETWORK if needed else "")
+    file, needed = dropin_file("network"), load.load().needs_network
+    before = file.is_file()
+    _write(file, NETWORK if needed else "")
     return before != needed
 
 
@@ -299,25 +296,25 @@ def units(web: bool = False, serve: bool = False, namespaces: bool = True) -> di
     # Writes that had no answer are remembered by those who asked for them; the page has its tokens, too.
     if web:
         writable = [paths.run_dir(), paths.unanswered_dir()]
-        named[WEB_SERVICE] = _fitted(WEB_SERVICE, start.web_command(), writable, namespaces)
+        named[WEB_SERVICE] = _fitted(WEB_SERVICE, start.WEB, writable, namespaces)
         named[WEB_SOCKET] = template(WEB_SOCKET)
     if serve:
-        named[HUB_SERVICE] = _fitted(HUB_SERVICE, start.hub_command(), [paths.unanswered_dir()], namespaces)
+        named[HUB_SERVICE] = _fitted(HUB_SERVICE, start.HUB, [paths.unanswered_dir()], namespaces)
     return named
 
 
 def service_unit(namespaces: bool = True) -> str:
     """memd.service: the daemon writes to its own places, and to the workspaces by a drop-in."""
     own = [paths.state_dir(), paths.config_file().parent, paths.run_dir()]
-    return _fitted(SERVICE, start.daemon_command(), own, namespaces)
+    return _fitted(SERVICE, start.DAEMON, own, namespaces)
 
 
-def _fitted(name: str, command: list[str], writable: list[Path], namespaces: bool) -> str:
+def _fitted(name: str, module: str, writable: list[Path], namespaces: bool) -> str:
     text = template(name)
     if not namespaces:
         before, _, rest = text.partition(NAMESPACES_BEGIN)
         text = before + WITHOUT_NAMESPACES + rest.partition(NAMESPACES_END)[2]
-    started = " ".join(quoted(word) for word in command)
+    started = " ".join(quoted(word) for word in start.command_of(module))
     text = _replace(text, "ExecStart", [*_environment(), f"ExecStart={started}"])
     own = " ".join(quoted(f"-{place}") for place in writable)
     return _replace(text, "ReadWritePaths", [f"ReadWritePaths={own}"])
@@ -370,7 +367,7 @@ def plist() -> bytes:
     """The daemon is started at login, and again unless it ended well."""
     log = str(paths.state_dir() / "launchd.log")
     return plistlib.dumps({
-        "Label": LAUNCHD_LABEL, "ProgramArguments": start.daemon_command(), "RunAtLoad": True,
+        "Label": LAUNCHD_LABEL, "ProgramArguments": start.command_of(start.DAEMON), "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False}, "ProcessType": "Background", "StandardOutPath": log,
         "StandardErrorPath": log,
     })  # fmt: skip

@@ -156,34 +156,24 @@ def _have_systemd(verb: str) -> None:
 # A process of its own
 
 
-def daemon_command(*flags: str) -> list[str]:
-    """How the daemon is started. -P: what lies in the working directory is not memd's code."""
-    return [sys.executable, "-P", "-m", "memd.daemon", *flags]
+DAEMON, WEB, HUB, MERGE = "memd.daemon", "memd.web", "memd.hub", "memd.notes.merge_note"
+"""What runs as a program of its own: the daemon, the page, the hub; and what merges versions of a note, for git."""
+
+
+def command_of(module: str, *arguments: str) -> list[str]:
+    """How one of them is started. -P: what lies in the working directory is not memd's code."""
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def run_daemon(*flags: str) -> subprocess.CompletedProcess[bytes]:
     """Run it with flags that let it end by itself."""
-    return subprocess.run(daemon_command(*flags), capture_output=True, env=daemon_environment(), cwd="/", check=False)
+    command = command_of(DAEMON, *flags)
+    return subprocess.run(command, capture_output=True, env=daemon_environment(), cwd="/", check=False)
 
 
-def web_command(*flags: str) -> list[str]:
-    """How the page is started."""
-    return [sys.executable, "-P", "-m", "memd.web", *flags]
-
-
-def hub_command(*flags: str) -> list[str]:
-    """How the hub is started."""
-    return [sys.executable, "-P", "-m", "memd.hub", *flags]
-
-
-def merge_command(*files: str) -> list[str]:
-    """How three versions of a note are merged, for git."""
-    return [sys.executable, "-P", "-m", "memd.notes.merge_note", *files]
-
-
-def become(command: list[str], **settings: str) -> None:
+def become(module: str, *arguments: str, **settings: str) -> None:
     """Go on as another program of memd, from the same code."""
-    os.execve(command[0], command, {**os.environ, **_source(), **settings})
+    os.execve(sys.executable, command_of(module, *arguments), {**os.environ, **_source(), **settings})
 
 
 def daemon_environment() -> dict[str, str]:
@@ -237,7 +227,7 @@ def _spawn() -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
         begin = file.stat().st_size
         with file.open("ab") as errors:
             process = subprocess.Popen(
-                daemon_command(),
+                command_of(DAEMON),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

@@ -98,7 +98,7 @@ def test_launchd_is_given_the_daemon_where_there_is_no_systemd(monkeypatch, tmp_
     assert service.launchd_in_charge() and not service.uninstall_from_launchd()
     told = service.install_with_launchd(now=True)
     written = plistlib.loads(Path(told["plist"]).read_bytes())
-    assert written["ProgramArguments"] == start.daemon_command() and written["RunAtLoad"] is True
+    assert written["ProgramArguments"] == start.command_of(start.DAEMON) and written["RunAtLoad"] is True
     assert service.uninstall_from_launchd() and not service.plist_file().exists()
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == [

@@ -109,4 +109,4 @@ def merge_note(
 
     Exit code 1: both sides changed the same lines, which stand between markers now.
     """
-    start.become(start.merge_command(*(str(file) for file in (base, ours, theirs, path) if file is not None)))
+    start.become(start.MERGE, *(str(file) for file in (base, ours, theirs, path) if file is not None))

@@ -91,7 +91,7 @@ def stop(json: Json = False) -> None:
 @app.command()
 def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one object a line.")] = False) -> None:
     """Runs the daemon in the foreground."""
-    process.become(process.daemon_command(), **({"MEMD_LOG__FORMAT": "json"} if json else {}))
+    process.become(process.DAEMON, **({"MEMD_LOG__FORMAT": "json"} if json else {}))
 
 
 @app.command()
@@ -107,7 +107,7 @@ def web(
 
     The first line that it prints is the address, which works once and for ten minutes.
     """
-    process.become(process.web_command(*_flags(port=port, ns=ns, read_only=read_only, no_open=no_open)))
+    process.become(process.WEB, *_flags(port=port, ns=ns, read_only=read_only, no_open=no_open))
 
 
 def _flags(**given: Any) -> Iterator[str]:
@@ -221,7 +221,7 @@ def serve(
     prints is the address.
     """
     flags = _flags(listen=listen, cert=cert, key=key, host=host, behind_proxy=behind_proxy, no_start=no_start)
-    process.become(process.hub_command(*flags))
+    process.become(process.HUB, *flags)
 
 
 def _read_or_write(args: Args) -> None:
