@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Row
 
-from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
 from memd.daemon.writer.life_tasks import remove_edges
@@ -60,13 +59,7 @@ async def edge_rm(ctx: HandlerContext, request: methods.EdgeRmRequest, call: Inc
 shows(methods.EdgeListRequest, edges.list_edges, "key", "rel", "min_weight", "limit", linked=True)
 shows(methods.EdgeCandidatesRequest, edges.candidates, "limit", linked=True)
 shows(methods.RelatedRequest, edges.related, "key", "depth", "min_weight", "limit", linked=True)
-
-
-@handles(methods.ClustersRequest)
-async def clusters(ctx: HandlerContext, request: methods.ClustersRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.current_indexes(request, linked=True)
-    found = await ctx.read(edges.clusters, ctx.stores, indexes, request.min, request.min_weight)
-    return {"ns": namespaces(indexes), "min_weight": request.min_weight, "clusters": found}
+shows(methods.ClustersRequest, edges.clusters, "min", "min_weight", linked=True)
 
 
 # --- what the ledger has of two memories ----------------------------------------------------------------------
@@ -84,8 +77,7 @@ async def _edges_updated(writer: WorkspaceWriter) -> None:
 
 
 def _all_between(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) -> list[Edge]:
-    assert source.memory is not None and target.memory is not None
-    return edges.between(writer.ctx.stores.ledger.reader, source.memory, target.memory)
+    return edges.between(writer.ctx.stores.ledger.reader, source.number, target.number)
 
 
 def _between(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Edge]:
@@ -108,15 +100,13 @@ def _other_edges(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) 
 
 
 def _key(writer: WorkspaceWriter, target: KeyTarget) -> str:
-    assert target.memory is not None
-    named = edges.named(writer.ctx.stores.ledger.reader, writer.index.id, [target.memory])
-    return str(named[target.memory]["key"])
+    named = edges.named(writer.ctx.stores.ledger.reader, writer.index.id, [target.number])
+    return str(named[target.number]["key"])
 
 
 def _mentions(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
     """The mentions that make this edge, whichever of the two has them."""
-    assert source.memory is not None and target.memory is not None
-    return mentions.between(writer.ctx.stores.ledger.reader, source.memory, target.memory, rel)
+    return mentions.between(writer.ctx.stores.ledger.reader, source.number, target.number, rel)
 
 
 # --- what the files declare -----------------------------------------------------------------------------------
@@ -140,16 +130,13 @@ async def _undeclare(
     writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str, declared: Sequence[Row]
 ) -> Result:
     """Take an edge out of the files that declare it."""
-    changes = []
-    for end in (source, target):
-        if names := {row["target"] for row in declared if row["memory"] == end.memory}:
-            changes.append(edit_of(end, _without(end, rel, names)))
+    ends = [(end, {row["target"] for row in declared if row["memory"] == end.memory}) for end in (source, target)]
+    changes = [edit_of(end, _without(end, rel, names)) for end, names in ends if names]
     done = await writer.write("edge.rm", source.key, *changes)
     await _edges_updated(writer)
     if rel == RELATED:
-        assert source.memory is not None and target.memory is not None
         refuse = partial(
-            similarity.refuse, workspace=writer.index.id, one=source.memory, other=target.memory, now=datetime.now(UTC)
+            similarity.refuse, workspace=writer.index.id, one=source.number, other=target.number, now=datetime.now(UTC)
         )
         await writer.ctx.write(writer.ctx.stores.ledger.transact, refuse)
     return done

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from sqlite3 import Row
 
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles, shows
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
 from memd.daemon.writer import file_tasks
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, NotFound, Refused
-from memd.indexer.record.actions import by_request, in_utc
+from memd.indexer.record.actions import by_request
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import overview, past
 from memd.indexer.writing.write_files import restoring_change
@@ -23,18 +22,9 @@ shows(StatsRequest, overview.stats, "days")
 shows(TreeRequest, overview.tree, "path", "offset", "limit")
 shows(TimelineRequest, overview.timeline, "since", "until", "limit", "only_counts")
 shows(methods.HistoryRequest, past.versions, "key")
+shows(methods.DiffRequest, past.difference, "key", "old", "new")
+shows(methods.LogRequest, past.entries, "who", "what", "since", "key", "limit")
 shows(methods.TrashRequest, past.trash, "limit")
-
-
-@handles(methods.DiffRequest)
-async def diff(ctx: HandlerContext, request: methods.DiffRequest, call: IncomingCall) -> Result:
-    return await from_view(ctx, request, past.difference, request.key, request.old or 0, request.new or 0)
-
-
-@handles(methods.LogRequest)
-async def log(ctx: HandlerContext, request: methods.LogRequest, call: IncomingCall) -> Result:
-    log_filter = past.LogFilter(request.who, request.what, _begin(request.since), request.key, request.limit)
-    return await from_view(ctx, request, past.entries, log_filter)
 
 
 @handles(methods.RestoreRequest)
@@ -105,9 +95,3 @@ def _action_to_undo(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], requ
     if not (row["spliced"] or row["shifted"]):
         raise Refused(f"action {row['id']} ({row['what']}) changed nothing that could be put back", "memd log")
     return row
-
-
-def _begin(date: str) -> str:
-    """When a day, a month or a year began here."""
-    form = ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")]
-    return in_utc(datetime.strptime(date, form).astimezone()) if date else ""

@@ -31,9 +31,8 @@ from memd.protocol.methods import lifecycle as methods
 async def useful(ctx: HandlerContext, request: methods.UsefulRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
     target = await writer.target(request.key)
-    assert target.memory is not None
     action, count = await ctx.write(
-        count_useful, ctx.worker, writer.ns, target.memory, request.key, writer.who, writer.request_id
+        count_useful, ctx.worker, writer.ns, target.number, request.key, writer.who, writer.request_id
     )
     return {"ns": writer.ns, "key": request.key, "action": action, "useful": count}
 

@@ -138,9 +138,8 @@ async def gc(ctx: HandlerContext, request: methods.GcRequest, call: IncomingCall
         writer = WorkspaceWriter(ctx, index, request.author)
         for key in (row["key"] for row in expired if row["ns"] == writer.ns):
             target = await ctx.read(keys.existing, ctx.stores, index, key)
-            assert target.memory is not None
             await _remove(writer, target)
-            purged.append({"key": key, **await _purge(writer, target.memory)})
+            purged.append({"key": key, **await _purge(writer, target.number)})
     return {"ns": namespaces(indexes), "expired": expired, "hard": hard, "purged": purged, "dormant": dormant,
             "dormant_total": total}  # fmt: skip
 

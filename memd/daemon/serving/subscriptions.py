@@ -20,7 +20,7 @@ from memd.indexer.indexing.subscription_match import AwaitedTerms, chunk_terms
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Filters
+from memd.models import Filters, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,7 @@ class Subscriptions(Outboxes[Subscription]):
     def _hits(self, index: WorkspaceIndex, matches: list[Match]) -> dict[Filters, dict[int, dict[str, Any]]]:
         """The chunks as hits, for each set of filters those that pass it."""
         reader = self._stores.ledger.reader
-        chunks: dict[Filters, set[int]] = {}
-        for match in matches:
-            chunks.setdefault(match.subscription.query.filters, set()).add(match.chunk)
+        chunks = grouped((match.subscription.query.filters, match.chunk) for match in matches)
         passed = {filters: lookup.join(reader, some, filters) for filters, some in chunks.items()}
         rows = {chunk: row for some in passed.values() for chunk, row in some.items()}
         shared = lookup.shared_stems(reader, index.id, {row["stem"] for row in rows.values()})

@@ -18,7 +18,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import packing, spreading
 from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, REFINES, Edge
-from memd.models import Ask, JsonObject
+from memd.models import Ask, JsonObject, grouped
 from memd.notes.sections import QUOTE_LEVEL, quoted
 from memd.prose import estimate_tokens, flat_line
 
@@ -107,10 +107,8 @@ def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
     """What one search found; a memory is as relevant as its best chunk."""
     found = search.find(inputs.stores, list(inputs.indexes.values()), ask, inputs.question)
     places = found.candidates if inputs.question.has_words else found.candidates[:MOST_PLACES]
-    best: dict[int, float] = {}
-    for place in places:
-        memory = place.row["memory"]
-        best[memory] = max(best.get(memory, 0.0), _relevance(place, ask))
+    by_memory = grouped((place.row["memory"], _relevance(place, ask)) for place in places)
+    best = {memory: max(0.0, *relevances) for memory, relevances in by_memory.items()}
     doubtful = certainty.verdict(bool(places), found.confidence) == "none"
     near = spreading.about_the_task(best, doubtful)
     return SearchRelevance(best, near, found.confidence, len(places), found.unheard)

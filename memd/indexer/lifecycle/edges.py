@@ -209,13 +209,9 @@ def edge_rows(edges: Iterable[Edge], names: dict[int, JsonObject]) -> list[JsonO
 
 def excerpts(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
     """The beginning of each memory."""
-    rows = connection.execute(
-        "SELECT memory, text FROM chunks WHERE memory IN (SELECT value FROM json_each(?))"
-        " ORDER BY memory, start_line DESC, id DESC",
-        (json.dumps(sorted(set(memories))),),
-    )
+    query = "SELECT memory, text FROM chunks WHERE memory AMONG ? ORDER BY memory, start_line DESC, id DESC"
     # The last row of a memory is its first chunk.
-    firsts = {row["memory"]: row["text"] for row in rows}
+    firsts = dict(catalog.among(connection, query, memories))
     return {memory: text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…" for memory, text in firsts.items()}
 
 
@@ -290,10 +286,11 @@ def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
 # --- clusters and summaries -----------------------------------------------------------------------------------
 
 
-def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> list[JsonObject]:
+def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> JsonObject:
     """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
     rows = [row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)]
-    return sorted(rows, key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
+    rows.sort(key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
+    return {"min_weight": weight, "clusters": rows}
 
 
 def _clusters(connection: Connection, index: WorkspaceIndex, least: int, weight: float) -> list[JsonObject]:

@@ -85,8 +85,7 @@ def _moment(text: str | None) -> datetime | None:
 
 def holders(connection: Connection, chunks: Collection[int]) -> dict[int, int]:
     """The memory of each chunk that still exists."""
-    query = "SELECT id, memory FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-    return dict(connection.execute(query, (json.dumps(list(chunks)),)))
+    return dict(catalog.among(connection, "SELECT id, memory FROM chunks WHERE id AMONG ?", chunks))
 
 
 # --- changes ------------------------------------------------------------------------------------------------
@@ -114,8 +113,7 @@ def update(connection: Connection, memory: int, columns: JsonObject) -> None:
 
 def last_moves(connection: Connection, memories: Sequence[int]) -> dict[int, dict[str, str]]:
     """The last move of each memory: from where, to where, why."""
-    query = "SELECT id, home, tier, moved_why FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-    rows = connection.execute(query, (json.dumps(list(memories)),))
+    rows = catalog.among(connection, "SELECT id, home, tier, moved_why FROM memories WHERE id AMONG ?", memories)
     return {memory: {"from": home, "to": tier, "why": why} for memory, home, tier, why in rows}
 
 
@@ -202,8 +200,7 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
         "UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?",
         [(life.accesses, life.days, actions.in_utc(life.accessed or now), life.memory) for life in page],
     )
-    counted_now = "UPDATE accesses SET counted = 1 WHERE memory IN (SELECT value FROM json_each(?))"
-    connection.execute(counted_now, (json.dumps(list(memories)),))
+    catalog.among(connection, "UPDATE accesses SET counted = 1 WHERE memory AMONG ?", memories)
 
 
 def told_counts(connection: Connection, workspace: int) -> dict[int, int]:

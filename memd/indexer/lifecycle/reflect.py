@@ -330,7 +330,7 @@ def _clusters(run: Reflection) -> list[JsonObject]:
     """Groups that a rule would link and that have no summary yet."""
     limits = [float(str(condition.value)) for rule in pair_rules(run.rules) if rule.action.verb == "link"
               for condition in rule.when if condition.field == "similarity"]  # fmt: skip
-    groups = edges.clusters(run.stores, [run.index], CLUSTER, min(limits)) if limits else []
+    groups = edges.clusters(run.stores, [run.index], CLUSTER, min(limits))["clusters"] if limits else []
     return [{"keys": [memory["key"] for memory in one["memories"]]} for one in groups if one["summary"] is None]
 
 

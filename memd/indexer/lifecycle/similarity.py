@@ -368,11 +368,8 @@ def still_doubtful(connection: Connection, ledger: Ledger, workspace: int) -> li
 
 
 def _digests(connection: Connection, pairs: Pairs) -> dict[int, str]:
-    query = (
-        "SELECT id, digest FROM memories WHERE file IS NOT NULL AND tier <> 'dormant'"
-        " AND id IN (SELECT value FROM json_each(?))"
-    )
-    return dict(connection.execute(query, (json.dumps([end for pair in pairs for end in pair]),)))
+    query = "SELECT id, digest FROM memories WHERE file IS NOT NULL AND tier <> 'dormant' AND id AMONG ?"
+    return dict(catalog.among(connection, query, (end for pair in pairs for end in pair)))
 
 
 # --- which pairs say the same: the same words, numbers and names ----------------------------------------------

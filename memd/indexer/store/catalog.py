@@ -92,6 +92,12 @@ def numbers_of(connection: sqlite3.Connection, query: str, *values: object) -> s
     return {row[0] for row in connection.execute(query, values)}
 
 
+def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) -> sqlite3.Cursor:
+    """Run a query in which `AMONG ?` means: one of these values."""
+    one_of = query.replace("AMONG ?", "IN (SELECT value FROM json_each(?))")
+    return connection.execute(one_of, (json.dumps(list(values)),))
+
+
 # --- workspaces ---------------------------------------------------------------------------------------------
 
 

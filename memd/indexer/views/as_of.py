@@ -220,11 +220,8 @@ class _PastWorkspace:
         rows = current(self.connection, index.id, self.when)
         versions = {row["memory"]: row["number"] for row in rows if row["now"]}
         for table, column in (("memories", "id"), ("chunks", "memory")):
-            run(
-                f"INSERT INTO temp.{table} SELECT * FROM main.{table}"
-                f" WHERE {column} IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(versions)),),
-            )
+            copied = f"INSERT INTO temp.{table} SELECT * FROM main.{table} WHERE {column} AMONG ?"
+            catalog.among(self.connection, copied, versions)
         chunks = run("SELECT id, memory FROM temp.chunks WHERE workspace = ?", (index.id,)).fetchall()
         self.numbers |= {row["id"]: versions[row["memory"]] for row in chunks}
         for row in rows:

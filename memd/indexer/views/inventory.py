@@ -102,12 +102,9 @@ def _days(connection: Connection, indexes: Indexes) -> list[str]:
 
 
 def entries(
-    connection: Connection,
-    index: WorkspaceIndex,
-    filters: Filters,
-    ids: Iterable[int] | None = None,
+    connection: Connection, index: WorkspaceIndex, filters: Filters, ids: Iterable[int] | None = None,
     days: tuple[str, str] | None = None,
-) -> list[InventoryRow]:
+) -> list[InventoryRow]:  # fmt: skip
     """The memories of a workspace that pass the filters; with `ids` only those, with `days` only of that span."""
     clause, values = lookup.conditions(replace(filters, tags=()), expired=True)
     clause += "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
@@ -126,12 +123,9 @@ def entries(
 
 
 def newest(
-    connection: Connection,
-    found: Iterable[InventoryRow],
-    offset: int,
-    limit: int,
+    connection: Connection, found: Iterable[InventoryRow], offset: int, limit: int,
     score: Callable[[InventoryRow], int] = lambda entry: 0,
-) -> list[InventoryRow]:
+) -> list[InventoryRow]:  # fmt: skip
     """A page of the best, among equals newest first.
 
     Times are read from texts, so only for entries that can be on the page by their day.

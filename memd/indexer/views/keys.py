@@ -204,6 +204,12 @@ class KeyTarget:
     digest: str | None = None
     """Of the text of that version."""
 
+    @property
+    def number(self) -> int:
+        """The number of a memory that exists."""
+        assert self.memory is not None
+        return self.memory
+
 
 def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
     """The memory that a key names; the index of the topics is refused."""

@@ -6,7 +6,8 @@ import difflib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
@@ -16,6 +17,7 @@ from memd.errors import NotFound
 from memd.indexer.indexing.read_files import LOSSES, RENAMED
 from memd.indexer.query import lookup
 from memd.indexer.record import history
+from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.views.keys import AMONG, Indexes, workspace_ids
@@ -132,7 +134,7 @@ def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple
     return fitting[-1], text
 
 
-def difference(stores: Stores, indexes: Indexes, key: str, old: int, new: int) -> JsonObject:
+def difference(stores: Stores, indexes: Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
     """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
     memory, reader = known(stores, indexes, key), stores.ledger.reader
     digests = {version.number: version.digest for version in history.versions(reader, memory.memory)}
@@ -152,30 +154,22 @@ def difference(stores: Stores, indexes: Indexes, key: str, old: int, new: int) -
 # --- the log ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LogFilter:
-    """Which entries of the log."""
-
-    who: str = ""
-    what: str = ""
-    since: str = ""
-    """A moment, as the ledger writes it."""
-    key: str = ""
-    limit: int = 50
-
-
-def entries(stores: Stores, indexes: Indexes, wanted: LogFilter) -> JsonObject:
+def entries(stores: Stores, indexes: Indexes, who: str, what: str, since: str, key: str, limit: int) -> JsonObject:
     """Everything that was done, newest first: memd's own actions, and what editors saved."""
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
-    values = {**asdict(wanted), "workspaces": workspace_ids(indexes), "memories": None}
-    if wanted.key:
-        values["memories"] = json.dumps(
-            [memory for number in names for memory in _same_key(connection, number, wanted.key)]
-        )
-    done = islice(_actions(connection, names, values), wanted.limit)
-    saved = islice(_edits(connection, names, values), wanted.limit)
+    memories = [memory for number in names for memory in _same_key(connection, number, key)] if key else []
+    values = {"who": who, "what": what, "since": _begin(since), "key": key, "workspaces": workspace_ids(indexes),
+              "memories": json.dumps(memories) if key else None}  # fmt: skip
+    done = islice(_actions(connection, names, values), limit)
+    saved = islice(_edits(connection, names, values), limit)
     merged = sorted([*done, *saved], key=lambda entry: (entry["at"], entry["action"] or 0), reverse=True)
-    return {"entries": merged[: wanted.limit]}
+    return {"entries": merged[:limit]}
+
+
+def _begin(date: str) -> str:
+    """When a day, a month or a year began here, as the ledger writes it."""
+    form = ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")]
+    return in_utc(datetime.strptime(date, form).astimezone()) if date else ""
 
 
 def _same_key(connection: Connection, workspace: int, key: str) -> list[int]:
