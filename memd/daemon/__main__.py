@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,48 +44,32 @@ def serve() -> NoReturn:
         main(settings, lock)
 
 
-def doctor(fix: bool, secrets: bool) -> int:
-    from memd.daemon.offline import examine, scan_secrets
+def answer(arguments: list[str]) -> dict[str, Any] | None:
+    """What the command line asks for that needs no daemon; None where one is to serve."""
+    if arguments == ["--check-rules"]:
+        # For `memd config check`, which cannot read rules.
+        from memd.config.load import placed_rules, written_rules
+        from memd.lifecycle.rule_book import rule_book
 
-    findings = examine(fix)
-    ok = all(finding.state != "broken" for finding in findings)
-    result: dict[str, Any] = {"ok": ok}
-    if secrets:
-        more, places = scan_secrets()
-        findings += more
-        result["secrets"] = [asdict(place) for place in places]
-    print(json.dumps({**result, "findings": [asdict(finding) for finding in findings]}, ensure_ascii=False))
-    return 0 if ok else MemdError.exit_code
-
-
-def check_rules() -> int:
-    """Print what is wrong with the rules of the config file, for `memd config check`, which cannot read rules."""
-    from memd.config.load import placed_rules, written_rules
-    from memd.lifecycle.rule_book import rule_book
-
-    print(json.dumps({"problems": placed_rules(rule_book(written_rules()).problems)}, ensure_ascii=False))
-    return 0
-
-
-def restore_backup(file: str, check_only: bool) -> int:
+        return {"problems": placed_rules(rule_book(written_rules()).problems)}
+    wanted = {"--doctor", "--check-backup", "--restore-backup"} & {*arguments}
+    if not wanted:
+        return None
     from memd.daemon import offline
 
-    result = offline.check_backup(Path(file)) if check_only else offline.restore_backup(Path(file))
-    print(json.dumps(result, ensure_ascii=False))
-    return 0
+    if "--doctor" in wanted:
+        return offline.answer("--fix" in arguments, "--secrets" in arguments)
+    return (offline.check_backup if "--check-backup" in wanted else offline.restore_backup)(Path(arguments[1]))
 
 
 def main(arguments: list[str]) -> int:
     try:
-        if arguments[:1] in (["--check-backup"], ["--restore-backup"]):
-            return restore_backup(arguments[1], check_only=arguments[0] == "--check-backup")
-        if arguments == ["--check-rules"]:
-            return check_rules()
-        if "--doctor" in arguments:
-            return doctor("--fix" in arguments, "--secrets" in arguments)
-        serve()
+        if (result := answer(arguments)) is None:
+            serve()
     except MemdError as error:
         return report(error)
+    print(json.dumps(result, ensure_ascii=False))
+    return 0 if result.get("ok", True) else MemdError.exit_code
 
 
 if __name__ == "__main__":

@@ -15,6 +15,12 @@ from memd.indexer.maintenance import backups, doctor
 from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
 from memd.indexer.store.own_stores import OwnStores
 from memd.lifecycle.rule_book import rule_book
+from memd.models import JsonObject
+
+
+def answer(fix: bool, secrets: bool) -> JsonObject:
+    """What the doctor of a daemon would answer."""
+    return doctor.report(examine(fix), scan_secrets() if secrets else None)
 
 
 def examine(fix: bool) -> list[DoctorFinding]:

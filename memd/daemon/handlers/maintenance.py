@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import asdict
 
 from memd.daemon.handlers.handler_context import POLL_SECONDS
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
@@ -54,16 +53,12 @@ async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall
     findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
     if ctx.stores.ledger.damage is None:
         findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
-    result: Result = {"ok": doctor_checks.sound(findings)}
-    if request.secrets:
-        workspaces = [index.workspace for index in ctx.stores.indexes.values()]
-        more, places = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes)
-        findings += more
-        result["secrets"] = [asdict(place) for place in places]
+    workspaces = [index.workspace for index in ctx.stores.indexes.values()]
+    secrets = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes) if request.secrets else None
     if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
         # Last, so that the answer is out before memd starts again with the ledger that was mended.
         ctx.events.tell(PUT_BACK)
-    return {**result, "findings": [asdict(finding) for finding in findings]}
+    return doctor_checks.report(findings, secrets)
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------

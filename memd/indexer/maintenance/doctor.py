@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,7 @@ from memd.indexer.store.chroma import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
-from memd.models import Workspace
+from memd.models import JsonObject, Workspace
 from memd.notes.read import SkippedFile, UnreadableFile, read_file
 from memd.notes.secrets import secrets_in
 
@@ -59,6 +59,15 @@ class DoctorFinding:
 
 def sound(findings: list[DoctorFinding]) -> bool:
     return all(finding.state != "broken" for finding in findings)
+
+
+def report(
+    findings: list[DoctorFinding], secrets: tuple[list[DoctorFinding], list[FoundSecret]] | None = None
+) -> JsonObject:
+    """The answer of the doctor, with what `find_secrets` found, if that was asked for."""
+    more, places = secrets or ([], [])
+    found = {"secrets": [asdict(place) for place in places]} if secrets else {}
+    return {"ok": sound(findings), **found, "findings": [asdict(finding) for finding in (*findings, *more)]}
 
 
 def examine(
