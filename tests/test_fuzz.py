@@ -28,7 +28,6 @@ from memd.mcp import sdk_server
 from memd.mcp.profiles import PROFILES
 from memd.mcp.tools import check
 from memd.notes import merging, metadata, sessions, topics
-from memd.notes.names import layout_of
 from memd.notes.parse import parse, reparse
 from memd.notes.secrets import masked, secrets_in
 from memd.protocol import wire
@@ -251,7 +250,7 @@ RECORD = st.dictionaries(
 
 def gathered(file: Path) -> import_sources.SourceFiles | None:
     try:
-        return import_sources.gather([file], layout_of([]), ["MEMORY.md"], file.parent / "w", 1 << 20)
+        return import_sources.gather([file], ["MEMORY.md"], file.parent / "w", 1 << 20)
     except UsageError:
         return None
 

@@ -406,8 +406,8 @@ def test_an_export_and_a_backup_do_not_write_through_links(home: Home, workspace
     ledger = Ledger(home.path / "other.db")
     made = backups.make(ledger, home.path, now)
     ledger.close()
-    backups.check(made.file)
-    assert victim.read_text() == "mine" and not made.file.is_symlink()
+    backups.check(made)
+    assert victim.read_text() == "mine" and not made.is_symlink()
 
 
 def test_the_documented_export_is_one(home: Home, plain: Client) -> None:
@@ -745,7 +745,7 @@ def test_what_is_no_backup_is_refused_before_anything_is_stopped(home: Home, cli
 def test_seven_nights_are_kept_and_what_a_person_made_stays(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "state.db")
     begin = datetime(2026, 2, 1, 3, 0, tzinfo=UTC)
-    mine = backups.make(ledger, tmp_path / "backups", begin).file
+    mine = backups.make(ledger, tmp_path / "backups", begin)
     for night in range(10):
         told = backups.nightly(ledger, tmp_path, begin + timedelta(days=night))
     assert "7 kept" in told

@@ -33,16 +33,13 @@ class FileContent:
     """The bytes of a file and the stat that belongs to them."""
 
     data: bytes
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
+    stat: FileStat
     digest: str
 
     @property
     def day(self) -> str:
         """The day it was last written: the date of a note without one."""
-        return datetime.fromtimestamp(self.mtime_ns / 1e9).date().isoformat()
+        return datetime.fromtimestamp(self.stat.mtime_ns / 1e9).date().isoformat()
 
     @property
     def text(self) -> str:
@@ -76,7 +73,7 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
         return None
     if is_binary(data):
         raise SkippedFile("it is binary")
-    return FileContent(data, *FileStat.of(after), digest_of(data))
+    return FileContent(data, FileStat.of(after), digest_of(data))
 
 
 def _check_stat(status: os.stat_result, max_bytes: int) -> None:

@@ -18,7 +18,7 @@ from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
-from memd.notes import merging, names, safe_write
+from memd.notes import merging, safe_write
 from memd.protocol.methods.transfer import BackupRequest, ExportRequest, ImportRequest, Incoming, IngestRequest
 
 BATCH = 50
@@ -43,7 +43,7 @@ async def export(ctx: HandlerContext, request: ExportRequest, call: IncomingCall
 async def backup(ctx: HandlerContext, request: BackupRequest, call: IncomingCall) -> Result:
     folder = absolute_path(request.path) if request.path else ctx.stores.folder / backups.FOLDER
     copy = await ctx.read(backups.make, ctx.stores.ledger, folder, datetime.now().astimezone())
-    return {"backup": str(copy.file), "bytes": copy.size}
+    return {"backup": str(copy), "bytes": copy.stat().st_size}
 
 
 # --- imports --------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
     wanted = import_sources.SessionFilter(request.since, request.project)
-    found = await ctx.read(import_sources.gather, sources, names.layout_of(files), files, root, ctx.max_bytes, wanted)
+    found = await ctx.read(import_sources.gather, sources, files, root, ctx.max_bytes, wanted)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
     tally.problems += found.problems

@@ -94,7 +94,7 @@ class LedgerGuard:
 
     def _keep_copy(self) -> None:
         ledger, folder = self._stores.ledger, self._stores.folder / backups.FOLDER
-        kept = ledger.copy = backups.make(ledger, folder, datetime.now()).file
+        kept = ledger.copy = backups.make(ledger, folder, datetime.now())
         why = f"{LedgerPlace.TAKEN.value}; nothing is written, and what memd had is in {kept}"
         self._health.set(TROUBLE, why, f"memd restart goes on with that file, memd restore-backup {kept} without")
         log.error("%s", why)

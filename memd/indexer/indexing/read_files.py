@@ -119,7 +119,7 @@ def read_files(
             continue
         if content is None:
             batch.removed += [path] if known is not None else []
-        elif restless is not None and restless(path, content.mtime_ns):
+        elif restless is not None and restless(path, content.stat.mtime_ns):
             batch.restless.append(path)
         else:
             yield from _add(index, batch, path, content, deep)
@@ -138,12 +138,13 @@ def _admitted(index: OwnIndex, path: str) -> bool:
 
 
 def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, deep: bool) -> Pieces[None]:
-    known, racy = index.files.get(path), time.time_ns() - max(content.mtime_ns, content.ctime_ns) < RACY_NS
-    row = FileRow(0, path, content.size, content.mtime_ns, content.ctime_ns, content.inode, content.digest, racy, "")
+    known, seen = index.files.get(path), content.stat
+    racy = time.time_ns() - max(seen.mtime_ns, seen.ctime_ns) < RACY_NS
+    row = FileRow(0, path, *seen, content.digest, racy, "")
     if known is not None and known.digest == content.digest and not (known.problem or deep):
         batch.rows.append(replace(row, id=known.id))
         return
-    day = "" if minute_of(content.mtime_ns) in index.copied else content.day
+    day = "" if minute_of(seen.mtime_ns) in index.copied else content.day
     raw = read.decode(content.data)
     row = replace(row, problem=read.MARKED if read.has_markers(raw) else read.undecoded(content.data))
     note = yield from index.parse_cache.parse_in_pieces(path, read.without_markers(raw), day)
@@ -157,7 +158,7 @@ def _skipped(index: OwnIndex, path: str, why: str) -> FileRow:
         seen = FileStat.of((index.workspace.root / path).stat())
     except OSError:
         return FileRow(0, path, -1, 0, 0, 0, "", True, why)
-    return FileRow(0, path, seen.size, seen.mtime_ns, seen.ctime_ns, seen.inode, "", False, why)
+    return FileRow(0, path, *seen, "", False, why)
 
 
 # --- copies -------------------------------------------------------------------------------------------------

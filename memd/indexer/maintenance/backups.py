@@ -10,7 +10,6 @@ import errno
 import sqlite3
 import uuid
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -38,15 +37,7 @@ OBSERVED = "what memd observed (history, tiers, uses, links by rules, proposals)
 GONE = "could not be brought back"
 
 
-@dataclass(frozen=True, slots=True)
-class BackupFile:
-    """A backup that was made."""
-
-    file: Path
-    size: int
-
-
-def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> BackupFile:
+def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> Path:
     """Make a backup named after the time; it gets its name only when it is complete."""
     name = f"state-{'night-' if nightly else ''}{now:%Y%m%dT%H%M%S}.db"
     part = folder / f".{name}.part"
@@ -63,7 +54,7 @@ def make(ledger: Ledger, folder: Path, now: datetime, nightly: bool = False) -> 
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    return BackupFile(folder / name, (folder / name).stat().st_size)
+    return folder / name
 
 
 def nightly(ledger: Ledger, state: Path, now: datetime) -> str:
@@ -72,7 +63,7 @@ def nightly(ledger: Ledger, state: Path, now: datetime) -> str:
     nights = sorted((state / FOLDER).glob(NIGHTLY))
     for old in nights[:-KEEP]:
         old.unlink(missing_ok=True)
-    return f"{made.file.name}, {made.size / 1e6:.1f} MB; {min(len(nights), KEEP)} kept"
+    return f"{made.name}, {made.stat().st_size / 1e6:.1f} MB; {min(len(nights), KEEP)} kept"
 
 
 # --- restoring ----------------------------------------------------------------------------------------------

@@ -34,10 +34,6 @@ class EmbeddingProcess:
         self.foreign = foreign
         """Whether it has the model for other languages."""
 
-    @property
-    def pid(self) -> int:
-        return self._child.process.pid
-
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
         try:

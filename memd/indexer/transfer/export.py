@@ -117,7 +117,7 @@ def _file_entries(
         return
     head, memories = split(path, content.text, content.day)
     file: JsonObject = {"ns": index.workspace.ns, "path": path, "digest": content.digest}
-    modified = datetime.fromtimestamp(content.mtime_ns / 1e9, UTC).isoformat(timespec="microseconds")
+    modified = datetime.fromtimestamp(content.stat.mtime_ns / 1e9, UTC).isoformat(timespec="microseconds")
     first = {**file, "modified": modified, "head": head}
     if content.text.encode("utf-8", "replace") != content.data:
         first["base64"] = base64.b64encode(content.data).decode()

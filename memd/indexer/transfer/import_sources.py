@@ -8,7 +8,7 @@ import re
 import sqlite3
 import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -20,7 +20,7 @@ from memd.indexer.indexing.scan import NEVER, SWAP
 from memd.indexer.transfer.import_plan import seconds_of
 from memd.models import KINDS, JsonObject
 from memd.notes import merging, metadata, secrets, sessions
-from memd.notes.names import DATE, UNSEEN, Layout, slug
+from memd.notes.names import DATE, UNSEEN, Layout, layout_of, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read_file
 from memd.notes.sections import new_entry
 from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
@@ -88,20 +88,15 @@ ALL_SESSIONS = SessionFilter()
 
 
 def gather(
-    places: Iterable[Path],
-    layout: Layout,
-    files: Iterable[str],
-    root: Path,
-    max_bytes: int,
-    wanted: SessionFilter = ALL_SESSIONS,
+    places: Iterable[Path], files: Sequence[str], root: Path, max_bytes: int, wanted: SessionFilter = ALL_SESSIONS
 ) -> SourceFiles:
-    """Everything in these files and folders that can be a memory of the workspace at `root`."""
+    """Everything in these files and folders that can be a memory of the workspace at `root`, which has `files`."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))
     result, targets = SourceFiles(), set[str]()
     for place in places:
         if not place.exists():
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
-        mapping = PathMapping(name_of(place), layout, taken, root.resolve(), max_bytes, wanted)
+        mapping = PathMapping(name_of(place), layout_of(files), taken, root.resolve(), max_bytes, wanted)
         for file, path in _files(place):
             if why := _refusal(place, file):
                 result.problems.append({"path": str(file), "why": why})
@@ -134,7 +129,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         _take_records(result, mapping, file, decode(content.data), targets)
         return
     for target, data in _markdown(mapping, file, path, content.data):
-        incoming = merging.read_incoming(target, data, str(file), content.mtime_ns / 1e9)
+        incoming = merging.read_incoming(target, data, str(file), content.stat.mtime_ns / 1e9)
         title = "" if target.startswith(f"{HOME}/") else f"From {mapping.name}"
         if incoming.items:
             result.incoming_files.append(replace(incoming, title=title))
