@@ -20,7 +20,7 @@ from store import say
 
 from memd import exam
 from memd.config.load import load as load_settings
-from memd.indexer.model.embedder import load_embedder, source_of
+from memd.indexer.model.embedder import load_embedder
 from memd.indexer.query import search, signals, wording
 from memd.indexer.store.own_stores import OwnStores
 from memd.models import Ask, Workspace
@@ -47,7 +47,7 @@ def main() -> int:
     embedding = load_settings().embedding
     embedder = load_embedder(embedding, stores.folder / "model")
     assert embedder is not None
-    stores.use_model(embedder, source_of(embedding))
+    stores.use_model(embedder, embedding.source)
     for one in collections:
         print(f"### {one.name}\n\n{_table(stores, one, options.parts)}\n", flush=True)
     stores.close()

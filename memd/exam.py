@@ -305,24 +305,22 @@ def _span(also: dict[str, object]) -> LineSpan:
     return LineSpan(str(also["path"]), int(str(also["start_line"])), int(str(also["end_line"])))
 
 
-def make_probes(passages: Sequence[ProbePassage], each: int = EACH) -> list[Probe]:
-    """Up to `each` probes of every kind, from passages chosen by their content."""
+def make_probes(passages: Sequence[ProbePassage]) -> list[Probe]:
+    """Up to `EACH` probes of every kind, from passages chosen by their content."""
     spread = Counter(word for passage in passages for word in set(words(passage.text)))
     makers: dict[str, Callable[..., str]]
     makers = {"term": partial(_term, all_here=len(passages) < MANY), "paraphrase": _paraphrase, "date": _date}
-    made = (_of_kind(kind, partial(maker, spread=spread), passages, each) for kind, maker in makers.items())
+    made = (_of_kind(kind, partial(maker, spread=spread), passages) for kind, maker in makers.items())
     return [probe for probes in made for probe in probes]
 
 
-def _of_kind(
-    kind: str, maker: Callable[[ProbePassage], str], passages: Sequence[ProbePassage], each: int
-) -> list[Probe]:
+def _of_kind(kind: str, maker: Callable[[ProbePassage], str], passages: Sequence[ProbePassage]) -> list[Probe]:
     """Probes of one kind, from passages in the order of `_draw`, until there are enough."""
     by_query: dict[str, Probe] = {}
     for passage in sorted(passages, key=lambda passage: _draw(kind, passage)):
         if query := maker(passage):
             by_query.setdefault(query, Probe(kind, query, passage))
-        if len(by_query) == each:
+        if len(by_query) == EACH:
             break
     return list(by_query.values())
 

@@ -1,8 +1,9 @@
-"""Prose as every floor reads it: lines, sentences, code blocks, rough tokens, and what was said in a transcript."""
+"""Texts as every floor reads them: lines, sentences, code blocks, rough tokens; in data, and in a transcript."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -32,6 +33,15 @@ class CodeFence:
         if edge and edge[1].startswith(self.open) and not line[edge.end() :].strip():
             self.open = ""
         return True
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Data with every text in it changed; the names of fields are memd's own, and stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [with_texts(entry, change) for entry in value]
+    return {name: with_texts(entry, change) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
 def flat_line(text: str) -> str:

@@ -213,7 +213,7 @@ def test_what_a_server_finds_too_long_is_cut_and_does_not_hold_up_the_rest(
 def test_the_key_goes_to_the_server_and_nowhere_else(server: EmbeddingServer, settings: EmbeddingSettings):
     model = ServerEmbedder(settings)
     assert set(server.keys) == {f"Bearer {KEY}"}
-    assert KEY not in repr(settings) + embedders.source_of(settings) + model.name + model.fingerprint
+    assert KEY not in repr(settings) + settings.source + model.name + model.fingerprint
 
 
 def test_a_key_file_that_others_can_read_is_refused(server: EmbeddingServer, tmp_path: Path):

@@ -250,7 +250,7 @@ RECORD = st.dictionaries(
 
 def gathered(file: Path) -> import_sources.SourceFiles | None:
     try:
-        return import_sources.gather([file], ["MEMORY.md"], file.parent / "w", 1 << 20)
+        return import_sources.gather([file], ["MEMORY.md"], file.parent / "w", 1 << 20, import_sources.SessionFilter())
     except UsageError:
         return None
 

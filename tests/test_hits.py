@@ -131,7 +131,7 @@ def test_folded_hits_and_explanations_are_listed():
     ],
 )
 def test_verdicts_exit_and_are_said(result, code, said):
-    assert fast_search.exit_code(result) == code
+    assert fast_search.code_of(result["hits"], result) == code
     remarks = hits.remarks("x", result)
     assert len(remarks) == len(said) and all(line.startswith(start) for line, start in zip(remarks, said, strict=True))
 

@@ -81,7 +81,7 @@ def answer_query(query: TypedQuery) -> int:
             code = code_of(result["entries"], result)
         else:
             result = client.call("query", params)
-            code = exit_code(result)
+            code = code_of(result["hits"], result)
         if query.json:
             console.json(result)
             return code
@@ -91,12 +91,8 @@ def answer_query(query: TypedQuery) -> int:
     return code
 
 
-def exit_code(result: dict[str, Any]) -> int:
-    """0 hits, 1 nothing found, 4 nothing found while something is degraded."""
-    return code_of(result["hits"], result)
-
-
 def code_of(found: object, result: Mapping[str, Any]) -> int:
+    """0 found, 1 nothing found, 4 nothing found while something is degraded."""
     return 0 if found else NOTHING_WHILE_DEGRADED if result["degraded"] else NOTHING
 
 

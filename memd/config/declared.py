@@ -60,8 +60,6 @@ class Parameter:
     """It is a path that the daemon opens, wherever it is."""
     local: bool = False
     """Only a caller on this machine may set it: a path of this machine, or what cannot be undone."""
-    nullable: bool = False
-    """Leaving it out differs from every value."""
     problem: Callable[[str], str] | None = None
     """Returns what a text must be instead, or nothing if it is right; for what types cannot say."""
     allowed: str = ""
@@ -173,8 +171,7 @@ def fields_of(declaration: type[Any]) -> dict[str, Parameter]:
 
 def _parameter(field: kinds.Field, hint: Any) -> Parameter:
     said: dict[str, Any] = {}
-    inner = list(_unwrapped(field.type, said))
-    kind, *_ = plain = [one for one in inner if not isinstance(one, kinds.NoneType)]
+    kind, *_ = [one for one in _unwrapped(field.type, said) if not isinstance(one, kinds.NoneType)]
     default = None if field.default in (msgspec.NODEFAULT, None) else field.default
     return Parameter(
         name=wire_name(field.name),
@@ -186,7 +183,6 @@ def _parameter(field: kinds.Field, hint: Any) -> Parameter:
         low=getattr(kind, "ge", None),
         high=getattr(kind, "le", None),
         max_length=getattr(kind, "max_length", None),
-        nullable=len(plain) < len(inner),
         declared=hint,
         **said,
     )

@@ -62,14 +62,10 @@ def add_workspace(workspace: Workspace) -> None:
     """Append one `[[workspace]]`, leaving every other byte of the file alone."""
     file = paths.config_file()
     text = _read(file)
-    table = tomlkit.table()
-    table["path"] = str(workspace.root)
-    table["ns"] = workspace.ns
-    if workspace.globs != DEFAULT_GLOBS:
-        table["globs"] = list(workspace.globs)
-    if workspace.follow:
-        table["follow"] = True
-    longer = _append(text, "[[workspace]]\n" + table.as_string())
+    table: dict[str, Any] = {"path": str(workspace.root), "ns": workspace.ns}
+    table |= {"globs": list(workspace.globs)} if workspace.globs != DEFAULT_GLOBS else {}
+    table |= {"follow": True} if workspace.follow else {}
+    longer = _append(text, "[[workspace]]\n" + tomlkit.dumps(table))
     try:
         # A seventh of what tomlkit takes, which counts where there are a thousand workspaces.
         tomllib.loads(longer)

@@ -6,7 +6,8 @@ generated from it. Precedence: defaults < config file < `MEMD_SECTION__NAME` env
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+import json
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -98,6 +99,17 @@ class EmbeddingSettings:
     multilingual: bool = True
     """Beside the model that comes with memd, which is English, load another one where notes or questions are in other
     languages."""
+
+    @property
+    def source(self) -> str:
+        """What loads the same model again, for the ledger; where a key is, never the key."""
+        local, server = ("pooling", "normalize"), ("url", "dimensions", "key_env", "key_file", "plain_http")
+        names = ("model", *(server if self.provider in SERVERS else local))
+        return json.dumps({"provider": self.provider} | {name: getattr(self, name) for name in names})
+
+    def with_source(self, source: str) -> EmbeddingSettings:
+        """The settings of a model that the ledger knows; what they do not say is as it is here."""
+        return replace(self, **{"provider": "local", **json.loads(source)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from memd.hub.access import Access
 from memd.hub.guard import ACCESS, HEALTH, MCP, RETRY, RPC, HubGuard
 from memd.mcp.profiles import PROFILES, tools_of
 from memd.mcp.sdk_server import HttpEndpoint
-from memd.mcp.tools import Call, Tool
+from memd.mcp.tools import Tool
 from memd.protocol import wire
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
 from memd.protocol.method_table import LONG_TIMEOUT, METHODS
@@ -43,8 +43,8 @@ class Hub:
         self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
         self._mcp = HttpEndpoint(
-            _tools_for, self._call_for, structured_content=settings.server.structured_content,
-            max_bytes=settings.hub.max_request_kb * 1024,
+            _tools_for, lambda scope: partial(self._call, scope[ACCESS], self._masked),
+            structured_content=settings.server.structured_content, max_bytes=settings.hub.max_request_kb * 1024,
         )  # fmt: skip
 
     def router(self) -> Router:
@@ -104,9 +104,6 @@ class Hub:
         if not await self._daemon_answers():
             raise Rejected(503, NoDaemon("the memory is not there at the moment", "try again"), **RETRY)
         return self._mcp.answer
-
-    def _call_for(self, scope: dict[str, Any]) -> Call:
-        return partial(self._call, scope[ACCESS], self._masked)
 
 
 def _client(mask_secrets: bool = False) -> AsyncClient:

@@ -183,10 +183,6 @@ def _share(text: str, at: int) -> float:
     return abs(number)
 
 
-def _yes(text: str, at: int) -> Value:
-    return _one_of(text, "answer", ("yes", "no"), at) == "yes"
-
-
 _name = _spelled(r"#*([^#<>=!][^<>=!]*)", lambda found: found[1], "name")
 _count = _spelled(r"[0-9]{1,9}", lambda found: int(found[0]), "whole number")
 _duration = _spelled(
@@ -203,7 +199,7 @@ FIELDS: dict[str, tuple[ReadValue, set[str]]] = {
     **dict.fromkeys(COUNTS, (_count, EXACT | ORDER)),
     **dict.fromkeys(("utility", "importance"), (_share, EXACT | ORDER)),
     "similarity": (_share, {">", ">="}),
-    "returned": (_yes, {"="}),
+    "returned": (lambda text, at: _one_of(text, "answer", ("yes", "no"), at) == "yes", {"="}),
 }
 """The fields of a condition: how to parse the value, and which operators make sense."""
 

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from memd.prose import with_texts
 from memd.protocol.safe_text import neutralise, one_line
 
 MAX_ANSWER = 40_000
@@ -56,13 +57,7 @@ def truncate(text: str) -> tuple[str, list[str]]:
 
 def sanitize(value: Any) -> Any:
     """Data with every text in it made safe: some clients show a model the data instead of the text."""
-    if isinstance(value, str):
-        return neutralise(value)
-    if isinstance(value, list):
-        return [sanitize(entry) for entry in value]
-    if isinstance(value, dict):
-        return {name: sanitize(entry) for name, entry in value.items()}
-    return value
+    return with_texts(value, neutralise)
 
 
 def degraded_note(result: dict[str, Any]) -> list[str]:

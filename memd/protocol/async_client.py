@@ -167,13 +167,9 @@ class AsyncClient(RpcSession, AsyncRemoteMethods):
         return asyncio.Lock()
 
     async def call(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        on_progress: Progress | None = None,
+        self, method: str, params: dict[str, Any] | None = None, *, on_progress: Progress | None = None,
         timeout: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
         """Call any method and return its result; errors come back as the classes of memd.errors.
 
         `on_progress` gets `{"phase", "done", "total"}` now and then while a long call runs. `timeout` is the

@@ -47,18 +47,10 @@ class RpcSession:
     """One connection to the daemon, whichever way its lines come and go."""
 
     def __init__(
-        self,
-        socket: str | os.PathLike[str] | None = None,
-        autostart: bool = False,
-        timeout: float = TIMEOUT,
-        notice: Callable[[str], None] | None = None,
-        *,
-        bind: str | None = None,
-        who: str | None = None,
-        retries: int = 1,
-        mask_secrets: bool = False,
-        token: str | None = None,
-    ) -> None:
+        self, socket: str | os.PathLike[str] | None = None, autostart: bool = False, timeout: float = TIMEOUT,
+        notice: Callable[[str], None] | None = None, *, bind: str | None = None, who: str | None = None,
+        retries: int = 1, mask_secrets: bool = False, token: str | None = None,
+    ) -> None:  # fmt: skip
         self.path = os.fspath(socket) if socket else socket_path_str()
         self.daemon: dict[str, Any] | None = None
         """What `hello` told: version, pid, protocol, capabilities, limits."""
@@ -309,13 +301,9 @@ class Client(RpcSession, RemoteMethods):
         self._hang_up()
 
     def call(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        on_progress: Progress | None = None,
+        self, method: str, params: dict[str, Any] | None = None, *, on_progress: Progress | None = None,
         timeout: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
         """Call any method and return its result; errors come back as the classes of memd.errors.
 
         `on_progress` gets `{"phase", "done", "total"}` now and then while a long call runs. `timeout` is the

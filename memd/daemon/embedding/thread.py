@@ -308,13 +308,11 @@ class Embedding:
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _use(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
-        from memd.indexer.model.embedder import source_of
-
         self._follow_server(embedder, settings)
         # Also the model's first run, which is its slowest: no question should wait for it.
         scale_of(embedder)
         self._maker.end_process()
-        self.worker.submit(tasks.use_model, self.worker.stores, embedder, source_of(settings)).result()
+        self.worker.submit(tasks.use_model, self.worker.stores, embedder, settings.source).result()
         self._used, self._swept = settings, False
         self._tell_server()
 
@@ -351,22 +349,20 @@ class Embedding:
 
     def _load_instead(self) -> bool:
         """Use another model that the ledger has vectors of; says whether there is one."""
-        from memd.indexer.model.embedder import settings_from, source_of
-
         rows = vector_table.models_with_vectors(self.worker.stores.ledger.reader)
-        row = next((row for row in rows if row["source"] != source_of(self.settings)), None)
+        row = next((row for row in rows if row["source"] != self.settings.source), None)
         if row is None or (embedder := self._load_known(row)) is None:
             return False
-        self._use(embedder, settings_from(row["source"], self.settings))
+        self._use(embedder, self.settings.with_source(row["source"]))
         self.recount()
         self.phase, self.note = "ready", ""
         return True
 
     def _load_known(self, row: Row) -> Embedder | None:
         """A model that the ledger knows, if it is still the same."""
-        from memd.indexer.model.embedder import load_embedder, settings_from
+        from memd.indexer.model.embedder import load_embedder
 
-        settings = settings_from(row["source"], self.settings)
+        settings = self.settings.with_source(row["source"])
         try:
             embedder = load_embedder(settings, self.state / "model")
             if embedder is None or embedder.fingerprint != row["fingerprint"]:
@@ -535,9 +531,7 @@ class Embedding:
 
     def recount(self) -> None:
         """Count in the ledger what has no vector: `pending` is a running number that may be a moment behind."""
-        from memd.indexer.model.embedder import source_of
-
-        self.backlog.recount(source_of(self.settings), self.multilingual)
+        self.backlog.recount(self.settings.source, self.multilingual)
 
     def _is_interrupted(self) -> bool:
         return self._stopping.is_set() or self._next is not None

@@ -26,12 +26,11 @@ async def conflict_list(ctx: HandlerContext, request: ConflictListRequest, call:
 
 def _listed(ctx: HandlerContext, index: WorkspaceIndex) -> list[Result]:
     """The notes of a workspace with two versions, and what a merge would do."""
-    rows = []
-    for known, text in conflicts.found(ctx.stores, index, ctx.max_bytes):
-        merged = known.merged(text)
-        both = [asdict(clash) for clash in merged.clashes]
-        rows.append({"ns": index.workspace.ns, **_named(known), **_outcome(merged), "both": both})
-    return rows
+    versions = conflicts.found(ctx.stores, index, ctx.max_bytes)
+    return [
+        {"ns": index.workspace.ns, **_named(known), **_outcome(merged), "both": [*map(asdict, merged.clashes)]}
+        for known, merged in ((known, known.merged(text)) for known, text in versions)
+    ]
 
 
 def _named(known: conflicts.TwoVersions) -> Result:

@@ -11,6 +11,7 @@ from memd.daemon.handlers.permission import bound_params, check_files, propose_u
 from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked
+from memd.prose import with_texts
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.base import Progressing, parse
 
@@ -84,18 +85,7 @@ async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> 
 async def _without_secrets(ctx: HandlerContext, handler: Awaitable[Result]) -> Result:
     """What a handler answers, for a model to read; an error may quote a note too."""
     try:
-        return dict(await ctx.read(_masked, await handler))
+        return dict(await ctx.read(with_texts, await handler, masked))
     except MemdError as error:
         error.message, error.hint = masked(error.message), masked(error.hint)
         raise
-
-
-def _masked(value: Any) -> Any:
-    """Data with every text in it masked where it looks like a secret; names of fields are memd's own."""
-    if isinstance(value, str):
-        return masked(value)
-    if isinstance(value, list):
-        return [_masked(entry) for entry in value]
-    if isinstance(value, dict):
-        return {name: _masked(entry) for name, entry in value.items()}
-    return value

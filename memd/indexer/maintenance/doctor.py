@@ -172,12 +172,12 @@ def _outline(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _load_model(stores: OwnStores, settings: Settings) -> None:
-    from memd.indexer.model.embedder import load_embedder, source_of
+    from memd.indexer.model.embedder import load_embedder
 
     embedder = load_embedder(settings.embedding, stores.folder / "model")
     if embedder is not None:
         embedder.embed(["one real run"])
-        stores.use_model(embedder, source_of(settings.embedding))
+        stores.use_model(embedder, settings.embedding.source)
 
 
 def _chroma_folder(stores: OwnStores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -78,18 +76,6 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
     if settings.model:
         return load_folder(_folder(settings.model), settings)
     return load_granite(cache, settings.threads)
-
-
-def source_of(settings: EmbeddingSettings) -> str:
-    """The settings that load the same model again, for the ledger; where a key is, never the key."""
-    local, server = ("pooling", "normalize"), ("url", "dimensions", "key_env", "key_file", "plain_http")
-    names = ("model", *(server if settings.provider in SERVERS else local))
-    return json.dumps({"provider": settings.provider} | {name: getattr(settings, name) for name in names})
-
-
-def settings_from(source: str, now: EmbeddingSettings) -> EmbeddingSettings:
-    """The settings of a model that the ledger knows; what they do not say is as it is now."""
-    return replace(now, **{"provider": "local", **json.loads(source)})
 
 
 def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:

@@ -84,11 +84,8 @@ class SessionFilter:
         return session.day >= self.since and self.project.casefold() in session.folder.casefold()
 
 
-ALL_SESSIONS = SessionFilter()
-
-
 def gather(
-    places: Iterable[Path], files: Sequence[str], root: Path, max_bytes: int, wanted: SessionFilter = ALL_SESSIONS
+    places: Iterable[Path], files: Sequence[str], root: Path, max_bytes: int, wanted: SessionFilter
 ) -> SourceFiles:
     """Everything in these files and folders that can be a memory of the workspace at `root`, which has `files`."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))

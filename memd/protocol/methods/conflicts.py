@@ -16,19 +16,24 @@ class ClashRow(TypedDict):
     theirs: str
 
 
-class ConflictRow(TypedDict):
+class ConflictedNote(TypedDict):
     """A note of which there are two versions."""
 
-    ns: str
     path: str
     copy: str
     """The file with the other version; empty where markers in the note itself divide the two."""
     clashes: list[str]
     """Headings of the sections that both changed; where there are none, a merge settles it."""
-    both: list[ClashRow]
-    """The two texts of each of them."""
     taken: list[str]
-    """Headings of the sections that a merge would take from the other version."""
+    """Headings of the sections that a merge takes from the other version."""
+
+
+class ConflictRow(ConflictedNote):
+    """One that is to be settled."""
+
+    ns: str
+    both: list[ClashRow]
+    """The two texts of each section that both changed."""
 
 
 class ConflictListResult(base.AcrossWorkspaces):
@@ -42,13 +47,8 @@ class ConflictListRequest(base.Scoped):
     """Lists the notes of which git or a file synchroniser left two versions."""
 
 
-class ConflictSettleResult(base.Written):
+class ConflictSettleResult(base.Written, ConflictedNote):
     """The answer of `conflict.settle`."""
-
-    path: str
-    copy: str
-    clashes: list[str]
-    taken: list[str]
 
 
 @method("conflict.settle", ConflictSettleResult, "path", "take")

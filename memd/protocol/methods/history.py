@@ -25,12 +25,17 @@ class VersionRow(TypedDict):
     characters: int | None
 
 
-class HistoryResult(base.WithinWorkspace):
-    """The answer of `history`."""
+class PastMemory(base.WithinWorkspace):
+    """A memory that has a past, and when it went, if it is gone."""
 
     key: str
     path: str
     gone: str | None
+
+
+class HistoryResult(PastMemory):
+    """The answer of `history`."""
+
     versions: list[VersionRow]
 
 
@@ -41,12 +46,9 @@ class HistoryRequest(base.Scoped):
     key: PastKey
 
 
-class DiffResult(base.WithinWorkspace, base.Shown):
+class DiffResult(PastMemory, base.Shown):
     """The answer of `diff`."""
 
-    key: str
-    path: str
-    gone: str | None
     old: int
     new: int
     diff: str

@@ -134,12 +134,10 @@ class TopicSearchRequest(base.Scoped):
             raise UsageError("`topic.search` needs `tags`")
 
 
-class TopicListResult(base.Fresh):
+class TopicListResult(TopicSearchResult):
     """The answer of `topic.list`."""
 
-    topics: list[dict[str, Any]]
     missing: list[dict[str, Any]]
-    text: str
 
 
 @method("topic.list", TopicListResult, reads=True)

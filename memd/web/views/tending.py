@@ -30,10 +30,6 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _switch(text: str) -> bool:
-    return text == "yes"
-
-
 Take = Callable[[str], Any]
 OFFERED: dict[str, dict[str, Take]] = {
     "curate": {"key": str, "verb": str},
@@ -49,7 +45,7 @@ OFFERED: dict[str, dict[str, Take]] = {
     "job_run": {"name": str},
     "reflect": {},
     "rule_set": {"name": str, "rule": str},
-    "sync": {"accept_missing": _switch},
+    "sync": {"accept_missing": lambda text: text == "yes"},
     "proposal_accept": {"proposal": _number},
     "proposal_reject": {"proposal": _number},
 }
