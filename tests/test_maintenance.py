@@ -142,7 +142,7 @@ def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Wo
     later = 1_000
     ctx.embedding.more(index_of(worker).id, [later])
     ctx.embedding.more(worker.stores.index("other").id, range(later, later + 6))
-    ctx.worker.mark_changed("other", "MEMORY.md")
+    ctx.worker.mark_changed([("other", "MEMORY.md")])
     counted: list[str] = []
     worker.stores.ledger.reader.set_trace_callback(counted.append)
     try:

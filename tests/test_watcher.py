@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,13 +31,16 @@ class Heard:
 
     def __init__(self) -> None:
         self.changes: set[tuple[str, str]] = set()
+        self.calls = 0
+        """How often it told of changes."""
         self.rescans: list[str] = []
         self._told = threading.Condition()
         self.watcher = Watcher(WatchSettings(poll_seconds=0.2), self._mark_changed, self._rescan)
 
-    def _mark_changed(self, ns: str, path: str) -> None:
+    def _mark_changed(self, changed: Sequence[tuple[str, str]]) -> None:
         with self._told:
-            self.changes.add((ns, path))
+            self.changes.update(changed)
+            self.calls += 1
             self._told.notify_all()
 
     def _rescan(self, names: tuple[str, ...]) -> None:
@@ -133,6 +136,18 @@ def test_files_that_are_written_replaced_moved_and_removed_are_marked(heard: Hea
     (root / "MEMORY.md").read_text()
     save(root / "MEMORY.md", "again")
     heard.marked("agent", "MEMORY.md")
+
+
+def test_events_that_wait_together_are_told_together(heard: Heard, tmp_path: Path) -> None:
+    root = add(heard, tmp_path / "agent")
+    # As long as somebody looks at its workspaces, the watcher waits.
+    with heard.watcher._lock:
+        for nth in range(300):
+            save(root / "memory" / f"{nth}.md")
+    with heard._told:
+        assert heard._told.wait_for(lambda: len(heard.changes) == 300, PATIENCE), len(heard.changes)
+        # What it had read when it began to wait, and the rest.
+        assert heard.calls <= 2
 
 
 def test_folders_that_come_are_watched_with_what_is_below_them(heard: Heard, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_without_inotify_the_systems_own_observer_says_when_to_look(monkeypatch,
             seen.set()
 
     (tmp_path / "memory").mkdir()
-    watching = Watcher(WatchSettings(poll_seconds=3_600), lambda ns, path: None, rescan)
+    watching = Watcher(WatchSettings(poll_seconds=3_600), lambda changed: None, rescan)
     watching.start()
     try:
         watching.add(Workspace("agent", tmp_path))

@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ LIMIT_FIX = "raise the limit: sudo sysctl fs.inotify.max_user_watches=524288 fs.
 
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
-MarkChanged = Callable[[str, str], None]
+MarkChanged = Callable[[Sequence[tuple[str, str]]], None]
 """Takes a workspace and the path of a file in it."""
 Rescan = Callable[[tuple[str, ...]], None]
 Identity = tuple[int, int]
@@ -71,6 +71,8 @@ class Watcher:
     def __init__(self, settings: WatchSettings, mark_changed: MarkChanged, rescan: Rescan) -> None:
         self.settings = settings
         self._mark_changed = mark_changed
+        self._changed: list[tuple[str, str]] = []
+        """Workspaces and paths of the events that are being looked at."""
         self._rescan = rescan
         self._inotify: Inotify | None = None
         self._native: NativeWatch | None = None
@@ -154,6 +156,10 @@ class Watcher:
         while not self._stopping.is_set():
             for event in self._events(tick - time.monotonic()):
                 self._hear(event)
+            if self._changed:
+                # All at once: what is read together is indexed together, however slowly it is looked at here.
+                self._mark_changed(self._changed)
+                self._changed = []
             if time.monotonic() >= tick or self._nudged.is_set():
                 self._nudged.clear()
                 tick = time.monotonic() + TICK_SECONDS
@@ -181,14 +187,14 @@ class Watcher:
             self._rescan(tuple(changed))
 
     def _concerns(self, watched: _Watched, folder: str, event: FolderEvent) -> bool:
-        """Mark a changed file; True when a folder came or went, and the workspace should be looked at."""
+        """Note a changed file; True when a folder came or went, and the workspace should be looked at."""
         path = f"{folder}/{event.name}"
         if event.lost:
             self._release(watched, watched.below(folder) if not event.ended else ())
             return True
         if not event.of_folder and not self._is_linked_folder(watched, path, event):
             if is_memory_path(watched.workspace, _relative(watched, path)):
-                self._mark_changed(watched.workspace.ns, _relative(watched, path))
+                self._changed.append((watched.workspace.ns, _relative(watched, path)))
             return False
         if event.went:
             self._release(watched, watched.below(path))

@@ -97,10 +97,11 @@ class Worker:
             self._wake.notify()
         self._thread.join(seconds)
 
-    def mark_changed(self, ns: str, path: str) -> None:
-        """A hint that a path changed."""
+    def mark_changed(self, changed: Iterable[tuple[str, str]]) -> None:
+        """A hint that paths changed, each with its workspace."""
         with self._wake:
-            self._hints.mark_changed(ns, path)
+            for ns, path in changed:
+                self._hints.mark_changed(ns, path)
             self._wake.notify()
 
     def submit(
