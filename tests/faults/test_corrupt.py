@@ -394,6 +394,12 @@ def test_a_running_daemon_says_what_is_damaged_answers_from_the_files_and_mends_
         answer = client.query("ErsatzTV", mode=mode)
         assert "ledger" in answer["degraded"] and answer["verdict"] == "found" and "ErsatzTV" in str(answer["hits"])
     assert client.grep("ErsatzTV")["blocks"]
+    assert client.query("xylophone")["checked"]
+    odd = mine / "memory" / "odd.md"
+    odd.write_bytes(bytes(1_000))
+    answer = client.query("xylophone")
+    assert not answer["checked"] and answer["unchecked"].startswith("memory/odd.md is left out"), answer
+    odd.unlink()
     before = {file: file.read_bytes() for file in mine.rglob("*.md")}
     for refused_call in (lambda: client.note("the plover calls"), lambda: client.query("tv", mode="vector")):
         with pytest.raises(LedgerDamaged) as error:

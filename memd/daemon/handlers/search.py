@@ -55,8 +55,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
         answer = await search_elsewhere(ctx, ask)
     if request.observer and not ask.as_of:
         ctx.access_log.saw(request.observer, chunks=tuple(hit.id for hit in answer.hits))
-    why = {"unchecked": unchecked} if unchecked else {}
-    return {**_told(ask, answer, started), "checked": doubtful and not unchecked, **why}
+    return {**_told(ask, answer, started), **_checked(doubtful, unchecked)}
 
 
 @handles(methods.QueryRequest, without_ledger=True)
@@ -65,7 +64,13 @@ async def query_files(ctx: HandlerContext, request: methods.QueryRequest, call: 
     if ctx.stores.ledger.damage is not None and (ask.mode == "vector" or ask.as_of or ask.filters != Filters()):
         raise ctx.stores.ledger.damage
     workspaces = [ctx.stores.index(ns).workspace for ns in ask.ns]
-    return {**_told(ask, await ctx.read(search_files, workspaces, ask, ctx.max_bytes), started), "checked": True}
+    answer, skipped = await ctx.read(search_files, workspaces, ask, ctx.max_bytes)
+    return {**_told(ask, answer, started), **_checked(True, _left_out([(one["path"], one["why"]) for one in skipped]))}
+
+
+def _checked(looked: bool, unchecked: str) -> Result:
+    """Whether every file was looked at, or why not."""
+    return {"checked": looked and not unchecked, **({"unchecked": unchecked} if unchecked else {})}
 
 
 def _told(ask: Ask, answer: Answer, started: float) -> Result:
@@ -104,7 +109,11 @@ async def _unchecked(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
     """Why an answer was not compared with every file; empty when it was."""
     if not await _check_files(ctx, ask, answer):
         return UNCHECKED
-    left_out = await ctx.read(lambda: [one for ns in ask.ns for one in ctx.stores.index(ns).left_out()])
+    return _left_out(await ctx.read(lambda: [one for ns in ask.ns for one in ctx.stores.index(ns).left_out()]))
+
+
+def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
+    """The first of some files that are left out, and why; empty for none."""
     if not left_out:
         return ""
     more = f", and {len(left_out) - 1} more: memd status" if len(left_out) > 1 else ""

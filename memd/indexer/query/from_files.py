@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from memd.indexer.language.words import Word, only_terms, telling_words, words
 from memd.indexer.query.certainty import confidence, verdict
-from memd.indexer.query.grep import contents
+from memd.indexer.query.grep import GrepMatches, contents
 from memd.indexer.query.hits import hit_of
 from memd.indexer.query.lookup import key_of
 from memd.models import Answer, Ask, Chunk, Hit, Memory, Note, Workspace
@@ -15,11 +15,11 @@ from memd.notes.parse import parse
 from memd.notes.read import without_markers
 
 
-def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> Answer:
-    """The chunks that have most of the question's words, those of the newest files first."""
-    sought = telling_words(words(ask.query))
+def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> tuple[Answer, list[dict[str, str]]]:
+    """The chunks that have most of the question's words, those of the newest files first; and what cannot be read."""
+    sought, read = telling_words(words(ask.query)), GrepMatches()
     found: list[Hit] = []
-    for workspace, path, content in contents(workspaces, max_bytes):
+    for workspace, path, content in contents(workspaces, max_bytes, read):
         note = parse(path, without_markers(content.text))
         found += (
             _hit(workspace, note, memory, chunk, share)
@@ -31,7 +31,8 @@ def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> A
     best = found[0].score if found else 0.0
     hits = [hit for hit in found if hit.score == best]
     sure = confidence(best, best, None) if found else 0.0
-    return Answer(hits[: ask.limit], verdict(bool(found), sure), sure, len(hits), near=found[len(hits) :][: ask.limit])
+    near = found[len(hits) :][: ask.limit]
+    return Answer(hits[: ask.limit], verdict(bool(found), sure), sure, len(hits), near=near), read.skipped
 
 
 def _share(chunk: Chunk, ask: Ask, sought: Sequence[Word]) -> float:

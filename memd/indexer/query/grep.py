@@ -88,14 +88,15 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
 def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int], str]]:
     """Each file that has the text, newest first, with its matching lines and its digest."""
     pattern = Pattern(needle)
-    for _, path, content in contents([index.workspace], max_bytes):
+    for _, path, content in contents([index.workspace], max_bytes, GrepMatches()):
         if lines := pattern.matches(content.text):
             yield path, list(lines), content.digest
 
 
-def contents(workspaces: Sequence[Workspace], max_bytes: int) -> Iterator[tuple[Workspace, str, FileContent]]:
-    """Every file of some workspaces that can be read, newest first."""
-    result = GrepMatches()
+def contents(
+    workspaces: Sequence[Workspace], max_bytes: int, result: GrepMatches
+) -> Iterator[tuple[Workspace, str, FileContent]]:
+    """Every file of some workspaces that can be read, newest first; the result has the others."""
     for _, workspace, path in _files(workspaces, "", result):
         if content := _content(workspace, path, max_bytes, result):
             yield workspace, path, content
