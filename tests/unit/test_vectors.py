@@ -200,9 +200,13 @@ def test_a_process_that_may_not_grow_is_started_again(lab: Lab, monkeypatch: pyt
     resource.prlimit(child.pid, resource.RLIMIT_AS, (size, size))
     # What a thread has reserved counts for its size already, and only here when it is used.
     resource.prlimit(child.pid, resource.RLIMIT_DATA, (data, data))
-    lab.save(notes(*(f"Number {nth}." for nth in range(2_000))))
-    lab.embed()
-    eventually(lambda: in_step(lab))
+    # How much room it has without asking for more is chance: until it has none.
+    for rows in range(2_000, 20_000, 2_000):
+        lab.save(notes(*(f"Number {nth}." for nth in range(rows))))
+        lab.embed()
+        eventually(lambda: in_step(lab))
+        if child_of(lab).pid != child.pid:
+            break
     assert child_of(lab).pid != child.pid
     assert collection.digests() == collection.source.digests()
 
