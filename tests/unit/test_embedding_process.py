@@ -49,7 +49,9 @@ def test_its_death_is_noticed(process: EmbeddingProcess) -> None:
         process.embed(TEXTS)
 
 
-def test_it_ends_with_the_connection(process: EmbeddingProcess) -> None:
+def test_it_ends_with_the_connection(process: EmbeddingProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It gives way to everybody: else whoever waits for its end might be sooner, and kill it.
+    monkeypatch.setattr(child, "END_SECONDS", PATIENCE)
     process.embed(TEXTS[:1])
     process._child._link.shutdown(socket.SHUT_RDWR)
     assert process._child.process.wait(PATIENCE) == 0
