@@ -116,8 +116,10 @@ def decode(data: bytes, errors: str = "replace") -> str:
     return data.decode("utf-8-sig", errors)
 
 
-def undecoded(data: bytes) -> str:
-    """What is said of a file that is not all text; empty where it is."""
+def undecoded(data: bytes, text: str) -> str:
+    """What is said of a file that is not all text; empty where it is. The text shows it, and is at hand."""
+    if "\N{REPLACEMENT CHARACTER}" not in text:
+        return ""
     encoding = "UTF-16" if data.startswith(UTF_16) else "UTF-8"
     try:
         data.decode(encoding)

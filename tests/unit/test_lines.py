@@ -15,8 +15,7 @@ from memd.indexer.language.words import words
 from memd.indexer.query import signals
 from memd.indexer.query.signals import best_lines
 from memd.indexer.query.wording import Floats, match_words
-from memd.indexer.store.lines import LinesBuilder, SegmentLines
-from memd.indexer.store.lines import read_lines as lines_at
+from memd.indexer.store.lines import LinesBuilder, SegmentLines, lines_at
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk
 
@@ -61,7 +60,9 @@ def best(index: TextIndex, question: str, passages: Sequence[Passage]) -> dict[s
     held = np.array([len(one.lines) for one in passages])
     found = match_words(index.postings(), list(words(question)))
     rows: Any = [one.row for one in passages]
-    return best_lines(found, parse(question, NOW), rows, lines_at([made], np.arange(made.count)), held)
+    return best_lines(
+        found, parse(question, NOW), rows, lines_at([made], np.zeros(1, np.int64), np.arange(made.count)), held
+    )
 
 
 def line(text: str) -> Line:

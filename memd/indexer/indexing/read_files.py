@@ -146,7 +146,7 @@ def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, dee
         return
     day = "" if minute_of(seen.mtime_ns) in index.copied else content.day
     raw = read.decode(content.data)
-    row = replace(row, problem=read.MARKED if read.has_markers(raw) else read.undecoded(content.data))
+    row = replace(row, problem=read.MARKED if read.has_markers(raw) else read.undecoded(content.data, raw))
     note = yield from index.parse_cache.parse_in_pieces(path, read.without_markers(raw), day)
     batch.notes[path] = (row, note)
     batch.data[path] = content.data

@@ -69,9 +69,8 @@ class SegmentLines:
                 raise ValueError("the lines of a segment do not begin where they should")
 
 
-def read_lines(segments: Sequence[SegmentLines], numbers: Places) -> Lines:
-    """Lines by their numbers, which count through all segments; a negative one is a line without words."""
-    bases = np.cumsum([0, *(segment.count for segment in segments)])
+def lines_at(segments: Sequence[SegmentLines], bases: Places, numbers: Places) -> Lines:
+    """Lines by their numbers, which count through all segments from their bases on; a negative one has no words."""
     whose = np.searchsorted(bases, numbers, "right") - 1
     sizes, labels, flags = np.zeros(len(numbers), np.int64), *np.zeros((2, len(numbers)), np.uint8)
     starts = np.zeros(len(numbers), np.int64)
@@ -109,7 +108,7 @@ class LinesBuilder:
         """Add documents of another segment."""
         firsts = segment.firsts.astype(np.int64)
         counts = firsts[docs + 1] - firsts[docs]
-        lines = read_lines([segment], ranges(firsts[docs], counts))
+        lines = lines_at([segment], np.zeros(1, np.int64), ranges(firsts[docs], counts))
         self._counts.frombytes(counts.tobytes())
         self._sizes.frombytes(lines.sizes.astype(np.uint32).tobytes())
         self._labels.frombytes(lines.labels.tobytes())

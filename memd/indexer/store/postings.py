@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.lines import Lines, read_lines
+from memd.indexer.store.lines import Lines, lines_at
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
 MOST_POSTINGS = 6_000_000
@@ -175,7 +175,8 @@ class Postings:
         self.chunks: NDArray[np.int64] = _joined([segment.chunks for segment in self.segments], np.int64)
         """The chunk number of each document."""
         self._bases = np.array(bases(self.segments), np.int64)
-        self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])
+        self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])[:-1]
+        """The numbers of each segment's first document, and of its first line."""
         self._lists = lists
         self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
         self._lengths: dict[str, Floats] = {}
@@ -198,7 +199,7 @@ class Postings:
     def lines(self, numbers: NDArray[np.int64]) -> Lines:
         """Lines by their numbers, which `line_spans` tells; a negative one is a line without words."""
         with reading():
-            return read_lines([segment.lines for segment in self.segments], numbers)
+            return lines_at([segment.lines for segment in self.segments], self._lines, numbers)
 
     def line_spans(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of the first line of each document and of the one after its last; equal for document -1.
