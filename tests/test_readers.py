@@ -32,7 +32,7 @@ from memd.errors import Busy, LedgerDamaged, MemdError, UnknownWorkspace
 from memd.indexer.query.search import search
 from memd.indexer.store.followed import DaemonState, attached
 from memd.indexer.store.ledger import file_id
-from memd.indexer.store.mirror import Mirror, MirrorPlace
+from memd.indexer.store.mirror import BLOCK, Mirror, MirrorPlace
 from memd.indexer.store.stores import Stores
 from memd.models import Ask
 from memd.protocol.client import Client
@@ -210,11 +210,16 @@ def test_a_reader_that_may_not_grow_is_replaced_and_its_question_answered(asked:
     for pid in pids:
         size = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
         resource.prlimit(pid, resource.RLIMIT_AS, (size, size))
-    many = (f"## Pear {nth}\n\n{'pear ' * 400}\n\n" for nth in range(1_000))
+    # More vectors than a block of the mirror has, so that a reader maps another.
+    many = (f"## Pear {nth}\n\npear {nth}\n\n" for nth in range(BLOCK + 100))
     (workspace / "memory/2026-03-01.md").write_text("".join(many))
     asked.sync()
-    assert len(asked.query("pear", limit=100)["hits"]) == 100
-    eventually(lambda: not set(pids) & set(ask_until_read(asked)))
+
+    def all_replaced() -> bool:
+        assert len(asked.query("pear", limit=100)["hits"]) == 100
+        return not set(pids) & set(ask_until_read(asked))
+
+    eventually(all_replaced)
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])

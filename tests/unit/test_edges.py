@@ -15,7 +15,6 @@ from memd.indexer.lifecycle.lives import record_accesses
 from memd.indexer.lifecycle.similarity import DOUBT, SAME, SimilarPair, same_words, verdicts
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
-from memd.indexer.store.mirror import Mirror
 from memd.lifecycle.lives import Edge, components, ends, faded_weight, reach, strengthened, summary_of
 from memd.models import RELATIONS, Relation
 from tests.lab import Lab
@@ -286,23 +285,6 @@ def test_fading_is_a_function_of_time_and_use_brings_back(lab: Lab) -> None:
 
 
 # --- likeness -----------------------------------------------------------------------------------------------
-
-
-def test_the_mirror_finds_what_a_whole_comparison_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memd.indexer.store.mirror.SLICE", 7)
-    draw = np.random.default_rng(3)
-    rows = draw.normal(size=(50, 16)).astype(np.float32)
-    mirror = Mirror(16)
-    mirror.add(range(100, 150), rows)
-    mirror.drop([103, 149])
-    for query, found in zip(rows[:5], mirror.nearest(rows[:5], 6), strict=True):
-        expected = dict(mirror.search(query, 6))
-        assert found.keys() == expected.keys()
-        assert all(found[chunk] == pytest.approx(expected[chunk], abs=1e-4) for chunk in found)
-    taken = mirror.take([101, 149])
-    assert np.array_equal(taken[0], rows[1]) and np.isnan(taken[1]).all()
-    assert mirror.nearest(rows[:1], 60)[0].keys() == set(range(100, 149)) - {103}
-    assert Mirror(16).nearest(rows[:2], 3) == [{}, {}]
 
 
 def test_the_marks_are_at_the_numbers_that_people_know() -> None:

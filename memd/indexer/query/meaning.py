@@ -23,8 +23,8 @@ from memd.indexer.store.followed import DaemonEmbedder
 from memd.indexer.store.mirror import Ids, Mirror
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, WorkspaceIndex
 
-EXACT_UP_TO = 120_000
-"""Up to so many chunks every vector is compared: a tenth of a millisecond for a thousand, and nothing is missed."""
+EXACT_UP_TO = 500_000
+"""Up to so many chunks every vector is compared: 5 ms for 100,000, and nothing is missed."""
 
 CACHED = 256
 """Questions whose vectors are cached."""
