@@ -44,7 +44,7 @@ def related(outline: Outline, language: str, name: str, relation: str) -> set[st
     """The whole names that a symbol is related to, each certain."""
     family = outline.family(languages.named(language))
     every = [one for one in family.project.ids(family.project.files) if family.project.qualified(one) == name]
-    found = [relation_ for one in every for relation_ in relations_of(family.resolver, one, [relation])]
+    found = [relation_ for one in every for relation_ in relations_of(family, one, [relation])]
     return {family.project.qualified(one.targets[0]) for one in found if len(one.targets) == 1 and not one.unsure}
 
 

@@ -71,7 +71,7 @@ class Read:
         """The calls that are certain to stay within the module."""
         resolver, found = Resolver(self.project), set()
         for number, one in enumerate(self.facts.references):
-            meant = resolver.reference(Use("m.py", number))
+            meant = resolver.meaning(Use("m.py", number))
             if one.kind == "calls" and meant.how == "scope":
                 found |= {(self.name(one.source), self.name(target.number), one.line) for target in meant.targets}
         return found

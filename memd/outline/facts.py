@@ -8,9 +8,10 @@ import logging
 import sqlite3
 import zlib
 from collections.abc import Iterable
+from itertools import starmap
 from pathlib import Path
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memd.models import FileStat
 from memd.outline.languages import suffix_of
@@ -50,6 +51,11 @@ class ImportFact(NamedTuple):
     source: int
     """The number of the symbol around it."""
 
+    @property
+    def kind(self) -> str:
+        """The relation that it is, as a reference has it."""
+        return "imports"
+
 
 class Reference(NamedTuple):
     """A use of a name in a symbol.
@@ -86,25 +92,16 @@ def encode(facts: Facts) -> str:
 
 
 def decode(text: str) -> Facts:
-    """Decode facts; names are interned, since a project repeats them thousands of times."""
-    language, package, symbols, imports, references, problem = json.loads(text)
-    return Facts(
-        intern(language),
-        package,
-        tuple(
-            Symbol(intern(name), intern(kind), parent, line, end, signature, tuple(map(intern, owner)))
-            for name, kind, parent, line, end, signature, owner in symbols
-        ),
-        tuple(
-            ImportFact(intern(module), intern(name), intern(alias), line, source)
-            for module, name, alias, line, source in imports
-        ),
-        tuple(
-            Reference(intern(kind), source, intern(via), target, tuple(map(intern, chain)), line, typed)
-            for kind, source, via, target, chain, line, typed in references
-        ),
-        problem,
-    )
+    language, package, symbols, imports, references, problem = _interned(json.loads(text))
+    rows = (tuple(starmap(Symbol, symbols)), tuple(starmap(ImportFact, imports)), tuple(starmap(Reference, references)))
+    return Facts(language, package, *rows, problem)
+
+
+def _interned(value: Any) -> Any:
+    """Lists as tuples, and each text once in memory, since a project repeats names thousands of times."""
+    if isinstance(value, list):
+        return tuple(map(_interned, value))
+    return intern(value) if isinstance(value, str) else value
 
 
 def no_facts(language: str, problem: str) -> Facts:

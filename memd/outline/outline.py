@@ -1,9 +1,8 @@
 """The outline of one workspace: its sources, parsed once and kept in step with the files."""
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from memd.models import FileStat
 from memd.outline import languages, sources
 from memd.outline.facts import CacheRow, Facts, FactsCache, decode, no_facts
 from memd.outline.languages import Language
-from memd.outline.project import Project, SymbolId, Use
+from memd.outline.project import Project
 from memd.outline.resolve import Resolver
 from memd.outline.sources import SourceListing, bytes_at, digest_of, parse_files
 
@@ -21,8 +20,6 @@ RACY_NS = 100_000_000
 UNSURE = FileStat(-1, -1, -1, -1)
 BATCH = 50
 """Files per transaction, so that a first run that is stopped keeps most of its work."""
-RANKED = frozenset({"class", "interface", "function", "method", "type"})
-"""Kinds of symbols that are ranked."""
 Progress = Callable[[int, int], None]
 """Called with the number of files done and the total; it may raise to stop."""
 
@@ -37,79 +34,17 @@ class RefreshResult(NamedTuple):
     took_ms: float
 
 
-class RankedSymbol(NamedTuple):
-    """A symbol with the weight of the references to it."""
-
-    resolver: Resolver
-    id: SymbolId
-    weight: float
-    referrers: int
-
-
-class LanguageFamily:
-    """The sources of the languages that see each other's symbols."""
-
-    def __init__(self) -> None:
-        self.project = Project()
-        self._resolver = Resolver(self.project)
-        self._ranked: list[RankedSymbol] = []
-
-    @property
-    def resolver(self) -> Resolver:
-        """A new one, without results, after a file has changed."""
-        if self._resolver.changes != self.project.changes:
-            self._resolver, self._ranked = Resolver(self.project), []
-        return self._resolver
-
-    def ranked(self) -> list[RankedSymbol]:
-        """The symbols by importance, cached until a file changes."""
-        resolver = self.resolver
-        self._ranked = self._ranked or rank_symbols(resolver)
-        return self._ranked
-
-
-def rank_symbols(resolver: Resolver) -> list[RankedSymbol]:
-    """Every symbol that another one refers to, the most important first."""
-    weights: dict[SymbolId, float] = defaultdict(float)
-    referrers: dict[SymbolId, int] = defaultdict(int)
-    for target, source, share in _links(resolver):
-        # A symbol used from another file is more of a landmark than a helper within its own.
-        weights[target] += share * (1.0 if source.path != target.path else 0.25)
-        referrers[target] += 1
-    ranked = (
-        RankedSymbol(resolver, one, round(weight, 3), referrers[one])
-        for one, weight in weights.items()
-        if resolver.project.symbol(one).kind in RANKED
-    )
-    return sorted(ranked, key=lambda one: (-one.weight, one.id))
-
-
-def _links(resolver: Resolver) -> Iterator[tuple[SymbolId, SymbolId, float]]:
-    """Each pair of target and source once; candidates of an ambiguous reference share its weight."""
-    seen: set[tuple[SymbolId, SymbolId]] = set()
-    for path, facts in resolver.project.files.items():
-        for number, reference in enumerate(facts.references):
-            targets = resolver.reference(Use(path, number)).targets
-            source = SymbolId(path, reference.source)
-            for target in targets:
-                if target != source and (target, source) not in seen:
-                    seen.add((target, source))
-                    yield target, source, 1 / len(targets)
-
-
 class Outline:
     """One workspace's sources. Used by one thread at a time; `refresh` makes it agree with the disk."""
 
     def __init__(self, root: Path, cache: Path, max_bytes: int) -> None:
         self.root = root
         self.max_bytes = max_bytes
-        self.families: dict[str, LanguageFamily] = {}
-        self.problems: dict[str, str] = {}
-        """Files that could not be read, or not completely, and why."""
+        self.families: dict[str, Resolver] = {}
+        """The sources of languages that see each other's symbols, by the family's name."""
         self._cache = FactsCache(cache)
         self._rows: dict[str, tuple[FileStat, str]] = {}
         self._listing: SourceListing | None = None
-        self._family_of: dict[str, str] = {}
 
     def close(self) -> None:
         self._cache.close()
@@ -130,6 +65,9 @@ class Outline:
                 # What was not read yet must be found again next time.
                 self._listing = None
                 raise
+            finally:
+                # Without what was resolved and ranked before.
+                self.families = {name: Resolver(family.project) for name, family in self.families.items()}
         return RefreshResult(parsed, removed, gone is not None, round((time.monotonic() - started) * 1000, 2))
 
     def _changes(self) -> tuple[set[str], list[str] | None]:
@@ -158,11 +96,14 @@ class Outline:
 
     def _read(self, paths: list[str], progress: Progress) -> int:
         """Read files and cache their facts; how many had to be parsed."""
-        parsed, stats = 0, {path: self._stamp_now(path) for path in paths}
-        rows = _reporting(self._read_rows(stats), len(paths), progress)
-        while batch := list(islice(rows, BATCH)):
-            self._cache.save(batch)
-            parsed += sum(row.body is not None for row in batch)
+        parsed, batch, stats = 0, list[CacheRow](), {path: self._stamp_now(path) for path in paths}
+        for done, row in enumerate(self._read_rows(stats), 1):
+            batch.append(row)
+            parsed += row.body is not None
+            if len(batch) == BATCH or done == len(paths):
+                self._cache.save(batch)
+                batch = []
+            progress(done, len(paths))
         return parsed
 
     def _stamp_now(self, path: str) -> FileStat:
@@ -184,7 +125,7 @@ class Outline:
             if facts is None:
                 unknown[path] = max(stamp.size, 0)
                 continue
-            if digest != self._rows.get(path, (None, ""))[1] or path not in self._family_of:
+            if digest != self._rows.get(path, (None, ""))[1] or self.project_of(path) is None:
                 self._put(path, stamp, digest, facts)
             self._rows[path] = stamp, digest
             yield CacheRow(path, stamp, digest, None)
@@ -202,26 +143,31 @@ class Outline:
         return digest_of(data) if len(data) <= self.max_bytes else ""
 
     def _put(self, path: str, stamp: FileStat, digest: str, facts: Facts) -> None:
+        if former := self.project_of(path):
+            former.drop(path)
         family = languages.known()[facts.language].family
-        if self._family_of.get(path, family) != family:
-            self.families[self._family_of[path]].project.drop(path)
-        self.families.setdefault(family, LanguageFamily()).project.put(path, facts)
+        self.families.setdefault(family, Resolver(Project())).project.put(path, facts)
         self._rows[path] = stamp, digest
-        self._family_of[path] = family
-        self.problems.pop(path, None)
-        if facts.problem:
-            self.problems[path] = facts.problem
 
     def _drop(self, gone: list[str]) -> int:
         for path in gone:
             self._rows.pop(path, None)
-            self.problems.pop(path, None)
-            if family := self._family_of.pop(path, ""):
-                self.families[family].project.drop(path)
+            if project := self.project_of(path):
+                project.drop(path)
         self._cache.save((), gone)
         return len(gone)
 
     # --- contents -------------------------------------------------------------------------------------------
+
+    def project_of(self, path: str) -> Project | None:
+        """The family's files among which a file is."""
+        return next((family.project for family in self.families.values() if path in family.project.files), None)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Files that could not be read, or not completely, and why."""
+        files = (item for family in self.families.values() for item in family.project.files.items())
+        return {path: facts.problem for path, facts in files if facts.problem}
 
     @property
     def skipped(self) -> dict[str, str]:
@@ -233,7 +179,7 @@ class Outline:
         families = self.families.values()
         return Counter(facts.language for family in families for facts in family.project.files.values())
 
-    def family(self, language: Language) -> LanguageFamily:
+    def family(self, language: Language) -> Resolver:
         family = self.families.get(language.family)
         if family is None or not any(map(language.takes, family.project.files)):
             hint = f"there are: {self._languages() or 'none'}"
@@ -247,18 +193,11 @@ class Outline:
         """The language with a name; without a name that of a file, or the only one of the workspace."""
         if name:
             return languages.named(name)
-        if file in self._family_of:
-            return self.families[self._family_of[file]].project.language(file)
+        if project := self.project_of(file):
+            return project.language(file)
         if file and languages.of_path(file):
             return languages.of_path(file)[-1]
         counts = self.counts()
         if len(counts) == 1:
             return languages.known()[next(iter(counts))]
         raise UsageError("which language is meant?", f"there are: {self._languages() or 'no sources'}")
-
-
-def _reporting(rows: Iterator[CacheRow], total: int, progress: Progress) -> Iterator[CacheRow]:
-    """The same rows, reporting progress after each."""
-    for done, row in enumerate(rows, 1):
-        yield row
-        progress(done, total)

@@ -23,17 +23,29 @@ class Use(NamedTuple):
 
     path: str
     number: int
+    of_import: bool = False
+
+
+def uses_of(path: str, facts: Facts) -> Iterator[tuple[Use, Reference | ImportFact]]:
+    """Every reference and every import of a file."""
+    yield from ((Use(path, number), one) for number, one in enumerate(facts.references))
+    yield from ((Use(path, number, True), one) for number, one in enumerate(facts.imports))
 
 
 class _FileIndex:
-    """An index of one file's facts: children by name, references by source."""
+    """An index of one file's facts: children by name, uses by the symbol around them."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, path: str, facts: Facts) -> None:
         self.children: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        self.by_source = grouped((reference.source, number) for number, reference in enumerate(facts.references))
+        self.uses = grouped((number, use) for use, one in uses_of(path, facts) for number in _holders(one))
         for number, symbol in enumerate(facts.symbols):
             if number and not symbol.owner:
                 self.children[symbol.parent][symbol.name].append(number)
+
+
+def _holders(one: Reference | ImportFact) -> set[int]:
+    """The numbers of the symbols that have a use: the one around it; a module also has all imports of its file."""
+    return {one.source, MODULE} if isinstance(one, ImportFact) else {one.source}
 
 
 class Project:
@@ -49,12 +61,9 @@ class Project:
         self.owned: dict[str, set[SymbolId]] = defaultdict(set)
         """Symbols defined outside of the type that they belong to, by the type's name."""
         self.uses: dict[str, set[Use]] = defaultdict(set)
-        """References by the last part of their names."""
-        self.imported: dict[str, set[Use]] = defaultdict(set)
-        """Imports by the last part of the imported name, and of its module's name."""
+        """References by the last part of their names; imports also by that of their module's name."""
         self.aliases: dict[str, set[str]] = defaultdict(set)
         """The aliases under which a name is imported."""
-        self.changes = 0
         self._file_indexes: dict[str, _FileIndex] = {}
 
     # --- files ----------------------------------------------------------------------------------------------
@@ -73,7 +82,6 @@ class Project:
                 self.aliases[one.name].add(one.alias)
 
     def drop(self, path: str) -> None:
-        self.changes += 1
         self._file_indexes.pop(path, None)
         facts = self.files.pop(path, None)
         if facts is None:
@@ -94,11 +102,9 @@ class Project:
                 yield self.named, symbol.name, SymbolId(path, number)
             if symbol.owner:
                 yield self.owned, symbol.owner[-1], SymbolId(path, number)
-        for number, reference in enumerate(facts.references):
-            yield self.uses, last_name(facts, reference), Use(path, number)
-        for number, one in enumerate(facts.imports):
-            for name in {original_name(one), *last_parts(one.module)} - {"", "*"}:
-                yield self.imported, name, Use(path, number)
+        for use, one in uses_of(path, facts):
+            for name in last_names(facts, one):
+                yield self.uses, name, use
 
     def language(self, path: str) -> Language:
         return languages.known()[self.files[path].language]
@@ -118,16 +124,13 @@ class Project:
         numbers = sorted(number for numbers in named for number in numbers)
         return [SymbolId(of.path, number) for number in numbers]
 
-    def references(self, of: SymbolId) -> Iterator[tuple[int, Reference]]:
-        """The references in a symbol, without those in its children."""
-        references = self.files[of.path].references
-        return ((number, references[number]) for number in self._file_index(of.path).by_source.get(of.number, ()))
+    def used(self, use: Use) -> Reference | ImportFact:
+        facts = self.files[use.path]
+        return facts.imports[use.number] if use.of_import else facts.references[use.number]
 
-    def imports(self, of: SymbolId) -> Iterator[tuple[int, ImportFact]]:
-        """The imports in a symbol; a module has all imports of its file."""
-        for number, one in enumerate(self.files[of.path].imports):
-            if of.number in (MODULE, one.source):
-                yield number, one
+    def uses_in(self, of: SymbolId, *kinds: str) -> Iterator[Use]:
+        """The uses of some kinds in a symbol, without those in its children; a module has all imports of its file."""
+        return (use for use in self._file_index(of.path).uses.get(of.number, ()) if self.used(use).kind in kinds)
 
     def ids(self, paths: Iterable[str]) -> Iterator[SymbolId]:
         """Every symbol of some files."""
@@ -135,7 +138,7 @@ class Project:
 
     def _file_index(self, path: str) -> _FileIndex:
         if path not in self._file_indexes:
-            self._file_indexes[path] = _FileIndex(self.files[path])
+            self._file_indexes[path] = _FileIndex(path, self.files[path])
         return self._file_indexes[path]
 
     # --- names ----------------------------------------------------------------------------------------------
@@ -166,14 +169,16 @@ class Project:
         return language.separator.join(self.segments(of))
 
 
-def last_name(facts: Facts, reference: Reference) -> str:
-    """The last part of a reference's name, as its target is called where it is defined."""
-    if reference.chain:
-        return reference.chain[-1]
-    if reference.via == "import":
-        one = facts.imports[reference.target]
-        return original_name(one) or next(iter(last_parts(one.module)), "")
-    return facts.symbols[reference.target].name
+def last_names(facts: Facts, one: Reference | ImportFact) -> set[str]:
+    """The last part of a name, as its target is called where it is defined; of an import also its module's."""
+    if isinstance(one, ImportFact):
+        return {original_name(one), *last_parts(one.module)} - {"", "*"}
+    if one.chain:
+        return {one.chain[-1]}
+    if one.via == "import":
+        imported = facts.imports[one.target]
+        return {original_name(imported) or next(iter(last_parts(imported.module)), "")}
+    return {facts.symbols[one.target].name}
 
 
 def original_name(one: ImportFact) -> str:

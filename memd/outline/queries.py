@@ -12,9 +12,10 @@ from memd.models import grouped
 from memd.outline import grammar, languages
 from memd.outline.facts import MODULE
 from memd.outline.languages import Language, Parts
-from memd.outline.outline import LanguageFamily, Outline, RankedSymbol
+from memd.outline.outline import Outline
 from memd.outline.project import Project, SymbolId
 from memd.outline.relations import DEPTH, MAX_LINES, RELATIONS, Node, node_of, relation_trees, render
+from memd.outline.resolve import RankedSymbol, Resolver
 from memd.prose import estimate_tokens
 
 KINDS = (*RELATIONS, "mentioned_in")
@@ -100,7 +101,7 @@ def project(outline: Outline, options: TreeOptions) -> SymbolTrees:
     return _trees(outline, language, family, list(family.project.ids(paths)), options)
 
 
-def _family(outline: Outline, name: str, file: str = "") -> tuple[Language, LanguageFamily]:
+def _family(outline: Outline, name: str, file: str = "") -> tuple[Language, Resolver]:
     language = outline.language_of(name, file)
     grammar.require(language)
     if file and languages.of_path(file) and not language.takes(file):
@@ -123,12 +124,12 @@ def _must_have(outline: Outline, language: Language, path: str) -> None:
 
 
 def _trees(
-    outline: Outline, language: Language, family: LanguageFamily, ids: list[SymbolId], options: TreeOptions
+    outline: Outline, language: Language, family: Resolver, ids: list[SymbolId], options: TreeOptions
 ) -> SymbolTrees:
     # Each symbol takes at least one line.
     shown = ids if options.whole else ids[:MAX_LINES]
     kinds = options.relations or KINDS
-    nodes = relation_trees(family.resolver, shown, options.depth, kinds, options.omit_native, ids)
+    nodes = relation_trees(family, shown, options.depth, kinds, options.omit_native, ids)
     known = family.project
     trees = [
         SymbolTree(
@@ -158,10 +159,10 @@ def project_map(outline: Outline, name: str, budget: int) -> dict[str, Any]:
     counts = dict(sorted(outline.counts().items()))
     if name:
         language, family = _family(outline, name)
-        ranked = [[one for one in family.ranked() if language.takes(one.id.path)]]
+        ranked = [[one for one in family.ranked if language.takes(one.id.path)]]
     else:
         _require_any([languages.known()[one] for one in counts])
-        ranked = [family.ranked() for family in outline.families.values()]
+        ranked = [family.ranked for family in outline.families.values()]
     entries, spent = within_budget(ranked, budget)
     return {
         "text": render_map(entries),

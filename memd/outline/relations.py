@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from memd.outline.facts import MODULE
-from memd.outline.project import SymbolId, Use
+from memd.outline.project import SymbolId
 from memd.outline.resolve import Relation, Resolver
 
 BACKWARD = ("called_by", "imported_by", "inherited_by")
@@ -17,7 +17,10 @@ RELATIONS = (
     "contains", "calls", "called_by", "imports", "imported_by", "inherits", "inherited_by", "implements", "uses_type",
     "decorates",
 )  # fmt: skip
-REVERSED = {"called_by": ("calls",), "inherited_by": ("inherits", "implements"), "decorates": ("decorates",)}
+REVERSED = {
+    "called_by": ("calls",), "imported_by": ("imports",), "inherited_by": ("inherits", "implements"),
+    "decorates": ("decorates",),
+}  # fmt: skip
 """Relations that are read from the other end."""
 
 Node = dict[str, Any]
@@ -48,39 +51,20 @@ def _contained(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation
 
 
 def _used(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
-    for number, reference in resolver.project.references(of):
-        if reference.kind == kind:
-            yield resolver.reference(Use(of.path, number))
-
-
-def _imported(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
-    for number, _ in resolver.project.imports(of):
-        yield resolver.imported(Use(of.path, number))
+    return map(resolver.meaning, resolver.project.uses_in(of, kind))
 
 
 def _users(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
-    """Every symbol with a reference that means this one, or may mean it."""
-    for use in resolver.users(of):
-        reference = resolver.project.files[use.path].references[use.number]
-        if reference.kind in REVERSED[kind]:
-            yield _backward(kind, resolver.reference(use), SymbolId(use.path, reference.source))
-
-
-def _importers(resolver: Resolver, of: SymbolId, kind: str) -> Iterator[Relation]:
-    """The modules that import a symbol; whoever imports a member imports its module too."""
-    for use in resolver.importers(of):
-        if use.path != of.path:
-            yield _backward(kind, resolver.imported(use), SymbolId(use.path, MODULE))
-
-
-def _backward(kind: str, relation: Relation, source: SymbolId) -> Relation:
-    return relation._replace(kind=kind, targets=(source,), unsure=len(relation.targets) > 1)
+    """Every symbol with a reference that means this one, or may mean it; every other module that imports it."""
+    for use in resolver.users(of, REVERSED[kind]):
+        relation, source = resolver.meaning(use), MODULE if use.of_import else resolver.project.used(use).source
+        if not use.of_import or use.path != of.path:
+            user = SymbolId(use.path, source)
+            yield relation._replace(kind=kind, targets=(user,), unsure=len(relation.targets) > 1)
 
 
 READERS: dict[str, Callable[[Resolver, SymbolId, str], Iterator[Relation]]] = {
     "contains": _contained,
-    "imports": _imported,
-    "imported_by": _importers,
     **dict.fromkeys(REVERSED, _users),
 }
 

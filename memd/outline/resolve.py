@@ -1,18 +1,25 @@
-"""Resolves names across files: by scope, then by import, then as the only symbol of that name in the project."""
+"""Resolves names across files: by scope, then by import, then as the only symbol of that name; ranks symbols by it."""
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
+from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
+from memd.models import grouped
 from memd.outline.facts import CLASSES, HOLDERS, MODULE, ImportFact, Reference
 from memd.outline.languages import Language, Parts
-from memd.outline.project import Project, SymbolId, Use, original_name, stem
+from memd.outline.project import Project, SymbolId, Use, original_name, stem, uses_of
 
 MAX_HOPS = 8
 """How many re-exports or base classes are followed."""
 
 NATIVE, EXTERNAL = "native", "external"
 Ids = tuple[SymbolId, ...]
+RANKED = frozenset({"class", "interface", "function", "method", "type"})
+"""Kinds of symbols that are ranked."""
 
 
 class Relation(NamedTuple):
@@ -37,69 +44,52 @@ class Relation(NamedTuple):
 UNRESOLVED = Relation((), "", "")
 
 
+class RankedSymbol(NamedTuple):
+    """A symbol with the weight of the references to it."""
+
+    resolver: Resolver
+    id: SymbolId
+    weight: float
+    referrers: int
+
+
 class Resolver:
     """Resolves references and imports of a project, as its files are now; keeps the results."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.changes = project.changes
-        self._resolved: dict[tuple[str, int, bool], Relation] = {}
+        self._resolved: dict[Use, Relation] = {}
         self._lookups: dict[tuple[str, Parts], tuple[Ids, str]] = {}
         self._users: dict[SymbolId, list[Use]] | None = None
-        self._importers: dict[SymbolId, list[Use]] | None = None
         self._names: dict[SymbolId, str] = {}
 
-    def reference(self, use: Use) -> Relation:
-        """Resolve a reference."""
-        key = (use.path, use.number, True)
-        if key not in self._resolved:
+    def meaning(self, use: Use) -> Relation:
+        """Resolve a reference or an import."""
+        if use not in self._resolved:
             # A class among its own bases is resolved while it is being resolved.
-            self._resolved[key] = UNRESOLVED
-            one = self.project.files[use.path].references[use.number]
-            found = self._resolve_reference(use.path, one)
-            self._resolved[key] = found._replace(kind=one.kind, path=use.path, line=one.line)
-        return self._resolved[key]
+            self._resolved[use] = UNRESOLVED
+            one = self.project.used(use)
+            found = self._imported(use.path, one) if isinstance(one, ImportFact) else self._referred(use.path, one)
+            self._resolved[use] = found._replace(kind=one.kind, path=use.path, line=one.line)
+        return self._resolved[use]
 
-    def imported(self, use: Use) -> Relation:
-        """Resolve an import."""
-        key = (use.path, use.number, False)
-        if key not in self._resolved:
-            self._resolved[key] = self._resolve_import(use.path, self.project.files[use.path].imports[use.number])
-        return self._resolved[key]
+    def _meant(self, use: Use) -> set[SymbolId]:
+        """The symbols that a use means, or may mean; whoever imports a member imports its module too."""
+        targets = self.meaning(use).targets
+        return {*targets, *(SymbolId(target.path, MODULE) for target in targets if use.of_import)}
 
     def index(self) -> None:
         """Resolve everything, to find the users of many symbols at once; not worth it for one."""
+        if self._users is None:
+            uses = [use for path, facts in self.project.files.items() for use, _ in uses_of(path, facts)]
+            self._users = grouped((target, use) for use in uses for target in self._meant(use))
+
+    def users(self, of: SymbolId, kinds: Container[str]) -> list[Use]:
+        """The uses of some kinds that mean a symbol, or may mean it."""
         if self._users is not None:
-            return
-        users: dict[SymbolId, list[Use]] = {}
-        importers: dict[SymbolId, list[Use]] = {}
-        for path, facts in self.project.files.items():
-            for number in range(len(facts.references)):
-                for target in self.reference(use := Use(path, number)).targets:
-                    users.setdefault(target, []).append(use)
-            for number in range(len(facts.imports)):
-                for target in self.imported(use := Use(path, number)).targets:
-                    for one in {target, SymbolId(target.path, MODULE)}:
-                        importers.setdefault(one, []).append(use)
-        self._users, self._importers = users, importers
-
-    def users(self, of: SymbolId) -> list[Use]:
-        """The references to a symbol, ambiguous ones included."""
-        if self._users is not None:
-            return self._users.get(of, [])
-        uses = {use for name in self._names_of(of) for use in self.project.uses.get(name, ())}
-        return sorted(use for use in uses if of in self.reference(use).targets)
-
-    def importers(self, of: SymbolId) -> list[Use]:
-        """The imports of a symbol; for a module also those of its members."""
-        if self._importers is not None:
-            return self._importers.get(of, [])
-        uses = {use for name in self._names_of(of) for use in self.project.imported.get(name, ())}
-        return sorted(use for use in uses if self._is_import_of(use, of))
-
-    def _is_import_of(self, use: Use, of: SymbolId) -> bool:
-        targets = self.imported(use).targets
-        return of in targets or (of.number == MODULE and any(target.path == of.path for target in targets))
+            return [use for use in self._users.get(of, ()) if self.project.used(use).kind in kinds]
+        named = {use for name in self._names_of(of) for use in self.project.uses.get(name, ())}
+        return sorted(use for use in named if self.project.used(use).kind in kinds and of in self._meant(use))
 
     def _names_of(self, of: SymbolId) -> set[str]:
         """Every name that a symbol has in the project, aliases included."""
@@ -128,15 +118,41 @@ class Resolver:
 
     def bases(self, of: SymbolId) -> Iterator[SymbolId]:
         """The base classes and interfaces of a class that resolve to one symbol of the project."""
-        for number, reference in self.project.references(of):
-            if reference.kind in ("inherits", "implements"):
-                targets = self.reference(Use(of.path, number)).targets
-                if len(targets) == 1:
-                    yield targets[0]
+        for use in self.project.uses_in(of, "inherits", "implements"):
+            targets = self.meaning(use).targets
+            if len(targets) == 1:
+                yield targets[0]
+
+    # --- importance -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def ranked(self) -> list[RankedSymbol]:
+        """Every symbol that another one refers to, the most important first."""
+        weights: dict[SymbolId, float] = defaultdict(float)
+        referrers: dict[SymbolId, int] = defaultdict(int)
+        for target, source, share in self._links():
+            # A symbol used from another file is more of a landmark than a helper within its own.
+            weights[target] += share * (1.0 if source.path != target.path else 0.25)
+            referrers[target] += 1
+        known = {one: weight for one, weight in weights.items() if self.project.symbol(one).kind in RANKED}
+        ranked = (RankedSymbol(self, one, round(weight, 3), referrers[one]) for one, weight in known.items())
+        return sorted(ranked, key=lambda one: (-one.weight, one.id))
+
+    def _links(self) -> Iterator[tuple[SymbolId, SymbolId, float]]:
+        """Each pair of target and source once; candidates of an ambiguous reference share its weight."""
+        seen: set[tuple[SymbolId, SymbolId]] = set()
+        for path, facts in self.project.files.items():
+            for number, reference in enumerate(facts.references):
+                targets = self.meaning(Use(path, number)).targets
+                source = SymbolId(path, reference.source)
+                for target in targets:
+                    if target != source and (target, source) not in seen:
+                        seen.add((target, source))
+                        yield target, source, 1 / len(targets)
 
     # --- references -----------------------------------------------------------------------------------------
 
-    def _resolve_reference(self, path: str, reference: Reference) -> Relation:
+    def _referred(self, path: str, reference: Reference) -> Relation:
         ids: Ids = ()
         language, how = self.project.language(path), "type" if reference.typed else "scope"
         name, target = ".".join(reference.chain), SymbolId(path, reference.target)
@@ -218,11 +234,11 @@ class Resolver:
 
     # --- imports --------------------------------------------------------------------------------------------
 
-    def _resolve_import(self, path: str, fact: ImportFact) -> Relation:
+    def _imported(self, path: str, fact: ImportFact) -> Relation:
         ids, origin = self._lookup(path, self._target(path, fact))
         separator = self.project.language(path).separator if fact.module.strip(".") and fact.name else ""
         name = f"{fact.module}{separator}{fact.name}"
-        return Relation(_distinct(ids), "import" if ids else "", name, origin, "imports", path, fact.line)
+        return Relation(_distinct(ids), "import" if ids else "", name, origin)
 
     def _target(self, path: str, fact: ImportFact) -> Parts:
         """The qualified name that an import of a file means."""

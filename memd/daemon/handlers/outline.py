@@ -76,7 +76,7 @@ async def _ask_outline(ctx: HandlerContext, index: WorkspaceIndex, ask: Callable
 def _path_in(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> str:
     """A file as the outline names it, given as the project has it or as the shell does."""
     plain = path.removeprefix("./")
-    if any(plain in family.project.files for family in outline.families.values()):
+    if outline.project_of(plain):
         return plain
     return keys.file_named(index, path, cwd).removeprefix("./")
 
