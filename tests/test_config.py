@@ -79,16 +79,16 @@ ns = "two words"
 globs = ["../*.md"]
 """
     assert problems(config, text, MEMD_SERVER__MAX_CLIENTS="none", MEMD_SERVR__X="1") == [
-        "config:3: `watch.settle_ms` must be a whole number, not 'soon'",
+        "config:3: `watch.settle_ms` must be a whole number from 0 to 10000, not 'soon'",
         "config:4: unknown setting `watch.scan_secnods`; did you mean `scan_seconds`?",
-        'config:10: `log.level` must be "debug" or "info" or "warning" or "error", not \'xyz\'',
-        "config:11: `log.files` must be between 1 and 100, not 1000",
+        "config:10: `log.level` must be one of debug, info, warning, error, not 'xyz'",
+        "config:11: `log.files` must be a whole number from 1 to 100, not 1000",
         "config:6: unknown section `serch`; did you mean `search`?",
         "config:13: a workspace needs a `path`",
         "config:16: `path` must be absolute or begin with ~, not 'relative/place'",
         "config:18: `globs` must be a list of patterns inside the workspace",
         "config:17: `ns` must be a name without spaces or slashes, not 'two words'",
-        "$MEMD_SERVER__MAX_CLIENTS: `server.max_clients` must be a whole number, not 'none'",
+        "$MEMD_SERVER__MAX_CLIENTS: `server.max_clients` must be a whole number from 1 to 100000, not 'none'",
         "$MEMD_SERVR__X: unknown section `servr`; did you mean `server`?",
     ]
 
@@ -115,16 +115,16 @@ def test_a_file_that_cannot_be_read_is_told(config: Path) -> None:
         ("workspace = 3", "workspaces are tables of their own: [[workspace]]"),
         ('[workspace]\npath = "/x"', "workspaces are tables of their own: [[workspace]]"),
         ("settle_ms = 3", "unknown section `settle_ms`"),
-        ("[watch]\nsettle_ms = true", "`watch.settle_ms` must be a whole number, not True"),
-        ("[watch]\nsettle_ms = 1.0", "`watch.settle_ms` must be a whole number, not 1.0"),
-        ("[watch]\npoll_seconds = true", "`watch.poll_seconds` must be a number, not True"),
-        ("[watch]\npoll_seconds = nan", "`watch.poll_seconds` must be between 0.2 and 3600, not nan"),
-        ("[watch]\npoll_seconds = inf", "`watch.poll_seconds` must be between 0.2 and 3600, not inf"),
-        ("[watch]\nmode = 1", "`watch.mode` must be text, not 1"),
+        ("[watch]\nsettle_ms = true", "`watch.settle_ms` must be a whole number from 0 to 10000, not True"),
+        ("[watch]\nsettle_ms = 1.0", "`watch.settle_ms` must be a whole number from 0 to 10000, not 1.0"),
+        ("[watch]\npoll_seconds = true", "`watch.poll_seconds` must be a number from 0.2 to 3600, not True"),
+        ("[watch]\npoll_seconds = nan", "`watch.poll_seconds` must be a number from 0.2 to 3600, not nan"),
+        ("[watch]\npoll_seconds = inf", "`watch.poll_seconds` must be a number from 0.2 to 3600, not inf"),
+        ("[watch]\nmode = 1", "`watch.mode` must be one of auto, poll, not 1"),
         ('[watch]\nmode = "pol"', "; did you mean `poll`?"),
         ("[embedding]\nnormalize = 1", "`embedding.normalize` must be true or false, not 1"),
-        ("[search]\nlimit = 0", "`search.limit` must be between 1 and 200, not 0"),
-        ("[search]\nlimit = [1]", "`search.limit` must be a whole number, not [1]"),
+        ("[search]\nlimit = 0", "`search.limit` must be a whole number from 1 to 200, not 0"),
+        ("[search]\nlimit = [1]", "`search.limit` must be a whole number from 1 to 200, not [1]"),
     ],
 )
 def test_each_kind_of_mistake_is_named(config: Path, line: str, expected: str) -> None:
@@ -176,8 +176,8 @@ def test_the_environment_is_read_by_the_setting_s_type(config: Path, name: str, 
 @pytest.mark.parametrize(
     ("variable", "raw", "expected"),
     [
-        ("MEMD_WATCH__SETTLE_MS", "fast", "must be a whole number, not 'fast'"),
-        ("MEMD_WATCH__SETTLE_MS", "-1", "must be between 0 and 10000, not -1"),
+        ("MEMD_WATCH__SETTLE_MS", "fast", "must be a whole number from 0 to 10000, not 'fast'"),
+        ("MEMD_WATCH__SETTLE_MS", "-1", "must be a whole number from 0 to 10000, not -1"),
         ("MEMD_EMBEDDING__NORMALIZE", "maybe", "must be true or false, not 'maybe'"),
         ("MEMD_WATCH__MOOD", "poll", "unknown setting `watch.mood`; did you mean `mode`?"),
         ("MEMD_WATHC__MODE", "poll", "unknown section `wathc`; did you mean `watch`?"),

@@ -69,7 +69,7 @@ def in_time(moment: str) -> timedelta:
         ('backup = "1 hour"', '`jobs.backup` must be an interval such as "1h" or "90m", five cron fields'),
         ("backup = 3600", "`jobs.backup` must be text, not 3600"),
         ('decay = "0 24 * * *"', "`jobs.decay` must be a cron line whose hour is from 0 to 23 (`24` is not)"),
-        ("jitter_s = -1", "`jobs.jitter_s` must be between 0 and 3600, not -1"),
+        ("jitter_s = -1", "`jobs.jitter_s` must be a whole number from 0 to 3600, not -1"),
     ],
 )
 def test_a_wrong_schedule_is_told_with_its_place(

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta
 from msgspec import inspect as kinds
 
-from memd.errors import TooLarge, UsageError
+from memd.errors import TooLarge, UsageError, did_you_mean
 
 TYPES: dict[str, Any] = {
     "text": str, "whole number": int, "number": float, "true or false": bool, "list of texts": list[str],
@@ -104,9 +104,12 @@ class Parameter:
     def check(self, value: Any) -> Any:
         """The value in its type; UsageError says what it must be."""
         try:
-            return msgspec.convert(value, self.kind)
+            checked = msgspec.convert(value, self.kind)
         except msgspec.ValidationError:
             raise self._refused(value) from None
+        if self.problem and (wanted := self.problem(checked)):
+            raise UsageError(f"`{self.name}` must be {wanted}" + ("" if self.private else f", not {_shown(value)}"))
+        return checked
 
     def _refused(self, value: Any) -> UsageError:
         if self.max_length and isinstance(value, str) and len(value) > self.max_length:
@@ -118,7 +121,8 @@ class Parameter:
             if self.choices:
                 wrong = next((one for one in value if one not in self.choices), value)
                 return UsageError(f"`{self.name}` must be among {', '.join(self.choices)}, not {_shown(wrong)}")
-        return UsageError(f"`{self.name}` must be {self.meaning}, not {_shown(value)}")
+        similar = did_you_mean(str(value), self.choices)
+        return UsageError(f"`{self.name}` must be {self.meaning}, not {_shown(value)}{similar}")
 
 
 def checked(

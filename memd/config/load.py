@@ -4,16 +4,15 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from memd.config import paths
-from memd.config.declared import TYPES, Parameter, fields_of
+from memd.config.declared import TYPES, fields_of
 from memd.config.hooks import value_from_text
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
-from memd.errors import ConfigError, did_you_mean
+from memd.errors import ConfigError, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, Workspace
 
 ENV_PREFIX = "MEMD_"
@@ -175,29 +174,13 @@ def _set(
     if key not in known:
         problems.add(place, f"unknown setting `{section}.{key}`{did_you_mean(key, known)}")
         return
-    setting = known[key]
+    setting = replace(known[key], name=f"{section}.{key}")
     if from_text:
         value = value_from_text(value, TYPES[setting.type].__name__)
     try:
-        values[key] = msgspec.convert(value, setting.kind)
-    except msgspec.ValidationError:
-        problems.add(place, f"`{section}.{key}` must be {_required(setting, value)}")
-        return
-    if setting.problem and (wanted := setting.problem(value)):
-        shown = "" if setting.private else f", not {value!r}"
-        problems.add(place, f"`{section}.{key}` must be {wanted}{shown}")
-
-
-def _required(setting: Parameter, value: Any) -> str:
-    """The type, the choices or the bounds that a value does not have, in words that follow "must be"."""
-    try:
-        msgspec.convert(value, TYPES[setting.type])
-    except msgspec.ValidationError:
-        return f"{setting.noun}, not {value!r}"
-    if setting.choices:
-        choices = " or ".join(f'"{choice}"' for choice in setting.choices)
-        return f"{choices}, not {value!r}{did_you_mean(value, setting.choices)}"
-    return f"between {setting.low:g} and {setting.high:g}, not {value!r}"
+        values[key] = setting.check(value)
+    except UsageError as error:
+        problems.add(place, error.message)
 
 
 def _workspaces(tables: Any, problems: Problems) -> tuple[Workspace, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
 from msgspec import Meta
 
@@ -32,8 +32,17 @@ VariableName = Annotated[str, Meta(extra={"problem": addresses.variable_problem,
 """The name of an environment variable, never what it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchSettings:
+@dataclass_transform(frozen_default=True)
+class Section:
+    """Settings that belong together; every subclass is a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class WatchSettings(Section):
     """How changes are noticed."""
 
     mode: Literal["auto", "poll"] = "auto"
@@ -46,8 +55,7 @@ class WatchSettings:
     """How often files are compared while polling."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSettings:
+class IndexSettings(Section):
     """What is indexed."""
 
     max_file_kb: Annotated[int, between(1, 1_000_000)] = 4_096
@@ -62,8 +70,7 @@ SERVERS = ("ollama", "openai")
 """The providers of vectors that are asked over the network."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingSettings:
+class EmbeddingSettings(Section):
     """How texts become vectors."""
 
     provider: Literal["local", "ollama", "openai", "none"] = "local"
@@ -112,8 +119,7 @@ class EmbeddingSettings:
         return replace(self, **{"provider": "local", **json.loads(source)})
 
 
-@dataclass(frozen=True, slots=True)
-class VectorsSettings:
+class VectorsSettings(Section):
     """Where the collections of vectors are kept; the ledger has all vectors in any case."""
 
     engine: Literal["embedded", "server"] = "embedded"
@@ -130,8 +136,7 @@ class VectorsSettings:
     """Send vectors and headers to another machine over `http://`, where others can read them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
+class SearchSettings(Section):
     """How queries are answered."""
 
     limit: Annotated[int, between(1, 200)] = 8
@@ -144,8 +149,7 @@ class SearchSettings:
     """Search what rests (dormant memories, raw captures) as what is awake, always."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSettings:
+class ContextSettings(Section):
     """How a context is filled."""
 
     memory_tokens: Annotated[int, between(-1, 200_000)] = 400
@@ -164,16 +168,14 @@ class ContextSettings:
     """The most that a memory gains from its edges, as a share of its own score."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinksSettings:
+class LinksSettings(Section):
     """Which memories are linked by themselves."""
 
     similarity: Annotated[float, between(0.5, 1)] = 0.8
     """How much alike two memories must be, from 0.5 to 1; see docs/lifecycle.md."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySettings:
+class HistorySettings(Section):
     """What is kept of the past."""
 
     keep_days: Annotated[int, between(0, 36_500)] = 0
@@ -181,8 +183,7 @@ class HistorySettings:
     the previous text always stay. 0 keeps all: a note that is edited every day is some hundred KB a year."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobsSettings:
+class JobsSettings(Section):
     """What runs by the clock: an interval, five cron fields in local time, or `off`."""
 
     reflect: Schedule = "1h"
@@ -203,8 +204,7 @@ class JobsSettings:
     """Seconds by which a run is put off at random, and never more than a tenth of its interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutlineSettings:
+class OutlineSettings(Section):
     """The outline of the source code around the notes."""
 
     enabled: bool = False
@@ -213,8 +213,7 @@ class OutlineSettings:
     """Larger sources are left out and listed by `memd outline project`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
+class ServerSettings(Section):
     """The socket."""
 
     max_clients: Annotated[int, between(1, 100_000)] = 1_024
@@ -237,8 +236,7 @@ class ServerSettings:
     instead of the text."""
 
 
-@dataclass(frozen=True, slots=True)
-class HubSettings:
+class HubSettings(Section):
     """The hub, `memd serve`: how other machines reach this memory. Flags of the command count more."""
 
     listen: str = "127.0.0.1:8428"
@@ -259,8 +257,7 @@ class HubSettings:
     """Connections beyond this are refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonSettings:
+class DaemonSettings(Section):
     """The daemon's processes."""
 
     readers: Annotated[int, between(-1, 64)] = -1
@@ -268,8 +265,7 @@ class DaemonSettings:
     means one, and more while it is busy: one for each core, four at the most."""
 
 
-@dataclass(frozen=True, slots=True)
-class HooksSettings:
+class HooksSettings(Section):
     """What `memd hook` does inside an agent; read by each hook anew, so that no restart is needed."""
 
     timeout_ms: Annotated[int, between(*BOUNDS["timeout_ms"])] = DEFAULTS["timeout_ms"]
@@ -289,8 +285,7 @@ class HooksSettings:
     """Seconds after which that command is stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(Section):
     """What is written down. Never the text of a memory or a query."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
