@@ -24,7 +24,7 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 
-from memd.models import Hit, grouped
+from memd.models import Hit, JsonObject, grouped
 from memd.prose import SENTENCE, flat_line
 
 BUDGET = 2_000
@@ -58,23 +58,18 @@ def score(covered: Cover, lengths: Sequence[int], places: int) -> Figures:
     """Every figure of one question that has so many places to find."""
     # How many hits, from the first, fit into the budget.
     fitting = sum(spent <= BUDGET for spent in accumulate(lengths))
-    within = _union(covered[:fitting])
-    first5, first10 = _union(covered[:5]), _union(covered[:10])
+    within, first5, first10 = (len(frozenset().union(*covered[:most])) for most in (fitting, 5, 10))
     return {
-        "any@2k": float(bool(within)),
-        "all@2k": float(len(within) == places),
-        "any@5": float(bool(first5)),
-        "any@10": float(bool(first10)),
-        "all@5": float(len(first5) == places),
-        "frac@5": len(first5) / places,
-        "frac@10": len(first10) / places,
+        "any@2k": float(within > 0),
+        "all@2k": float(within == places),
+        "any@5": float(first5 > 0),
+        "any@10": float(first10 > 0),
+        "all@5": float(first5 == places),
+        "frac@5": first5 / places,
+        "frac@10": first10 / places,
         "mrr": next((1 / rank for rank, some in enumerate(covered, 1) if some), 0.0),
         "ndcg@10": _ndcg(covered[:10], places),
     }
-
-
-def _union(covered: Cover) -> frozenset[int]:
-    return frozenset().union(*covered)
 
 
 def _ndcg(covered: Cover, places: int) -> float:
@@ -146,30 +141,27 @@ class ExamQuestion:
         return any(one.matches(hit) for one in self.expected)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionProblem:
+def problem_of(line: int, why: str) -> JsonObject:
     """A line that could not be used, and why."""
-
-    line: int
-    why: str
+    return {"line": line, "why": why}
 
 
-def read_questions(text: str) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
+def read_questions(text: str) -> tuple[list[ExamQuestion], list[JsonObject]]:
     """The questions of a file, and the problems of its other lines; empty lines and # comments are skipped."""
     numbered = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
     return collect((line, row) for line, row in numbered if row.strip() and not row.lstrip().startswith("#"))
 
 
-def collect(entries: Iterable[tuple[int, Any]]) -> tuple[list[ExamQuestion], list[QuestionProblem]]:
+def collect(entries: Iterable[tuple[int, Any]]) -> tuple[list[ExamQuestion], list[JsonObject]]:
     """Questions from numbered entries, each an object or the JSON of one."""
     questions, problems = [], []
     for line, entry in entries:
         try:
             question = _question(line, json.loads(entry) if isinstance(entry, str) else entry)
         except json.JSONDecodeError as error:
-            problems.append(QuestionProblem(line, f"not JSON: {error.msg} (column {error.colno})"))
+            problems.append(problem_of(line, f"not JSON: {error.msg} (column {error.colno})"))
         except (ValueError, RecursionError) as error:
-            problems.append(QuestionProblem(line, str(error) or "nested too deep"))
+            problems.append(problem_of(line, str(error) or "nested too deep"))
         else:
             questions += [question] if question is not None else []
     return questions, problems

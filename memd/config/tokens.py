@@ -22,6 +22,7 @@ from pathlib import Path
 from memd.config import paths
 from memd.config.schedules import UNITS
 from memd.errors import AlreadyExists, NotFound, StoreBroken, UnsafePlace, UsageError
+from memd.models import FileStat
 
 PREFIX = "memd_"
 """By it a scanner for secrets knows a token that was left lying about."""
@@ -84,15 +85,14 @@ class TokenFile:
     """The tokens as the hub sees them: looked at with every request, read again when the file changed."""
 
     def __init__(self) -> None:
-        self._seen: tuple[int, ...] = ()
+        self._seen: FileStat | None = None
         self._by_digest: dict[str, AccessToken] = {}
 
     def find(self, secret: str) -> AccessToken | None:
         """The token that this is; None where it is none, was revoked or has expired."""
-        seen: tuple[int, ...] = ()
+        seen = None
         with suppress(FileNotFoundError):
-            now = file().stat()
-            seen = (now.st_ino, now.st_mtime_ns, now.st_size)
+            seen = FileStat.of(file().stat())
         if seen != self._seen:
             self._by_digest = {token.digest: token for token in _read(file()).values()}
             self._seen = seen

@@ -172,13 +172,7 @@ def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -
 
 
 def _first_match(rules: Sequence[Rule], life: Life, now: datetime) -> Rule | None:
-    for rule in rules:
-        for condition in rule.when:
-            if not _holds(condition, life, rules, now):
-                break
-        else:
-            return rule
-    return None
+    return next((rule for rule in rules if all(_holds(one, life, rules, now) for one in rule.when)), None)
 
 
 def _holds(condition: RuleCondition, life: Life, rules: Sequence[Rule], now: datetime) -> bool:

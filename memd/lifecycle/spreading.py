@@ -128,12 +128,9 @@ def scores_of(standings: Sequence[MemoryStanding], today: date, all_tiers: bool 
     best = max((one.relevance for one in standings), default=0.0)
     scores = {}
     for one in standings:
-        if not one.resting:
-            scores[one.memory] = score(one, today, best=best)
-        elif one.relevance >= (AS_MUCH if one.lasting else BY_FAR) * awake:
-            scores[one.memory] = score(one, today, "stm", best)
-        elif all_tiers or one.relevance > awake:
-            scores[one.memory] = score(one, today, best=best)
+        answers = one.resting and one.relevance >= (AS_MUCH if one.lasting else BY_FAR) * awake
+        if not one.resting or answers or all_tiers or one.relevance > awake:
+            scores[one.memory] = score(one, today, "stm" if answers else None, best)
     return scores
 
 

@@ -8,7 +8,6 @@ plain word than report every sentence about passwords.
 import math
 import re
 import tomllib
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.errors import Refused, SecretFound
+from memd.notes.blocks import LineOffsets
 
 LEAST_BITS = 2.5
 """Bits per character; a repetitive value has less."""
@@ -42,9 +42,9 @@ class Secret:
 def secrets_in(text: str) -> list[Secret]:
     """Every line that seems to hold a secret, once."""
     kinds: dict[int, str] = {}
-    starts = [0, *(at.end() for at in re.finditer("\n", text))]
+    lines = LineOffsets(text)
     for kind, start, _ in _found(text):
-        kinds.setdefault(bisect_right(starts, start), kind)
+        kinds.setdefault(lines.number(start), kind)
     return [Secret(line, kind) for line, kind in sorted(kinds.items())]
 
 

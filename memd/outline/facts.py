@@ -111,14 +111,7 @@ def no_facts(language: str, problem: str) -> Facts:
 
 # --- the cache ----------------------------------------------------------------------------------------------
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS files (
-    path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, digest TEXT, suffix TEXT
-);
-CREATE TABLE IF NOT EXISTS facts (
-    id INTEGER PRIMARY KEY, digest TEXT NOT NULL, suffix TEXT NOT NULL, body BLOB NOT NULL, UNIQUE (digest, suffix)
-);
-"""
+SCHEMA = Path(__file__).with_suffix(".sql")
 SPARE = 2_000
 """Facts kept although no file has them now: a branch may come back."""
 
@@ -151,7 +144,7 @@ class FactsCache:
         (known,) = self._connection.execute("PRAGMA user_version").fetchone()
         if known not in (0, FORMAT):
             self._connection.executescript("DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS facts;")
-        self._connection.executescript(SCHEMA)
+        self._connection.executescript(SCHEMA.read_text(encoding="utf-8"))
         self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         self._connection.execute("SELECT COUNT(*) FROM files").fetchone()
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memd.errors import NotFound, UsageError
 from memd.models import FileStat
 from memd.outline import languages, sources
-from memd.outline.facts import CacheRow, Facts, FactsCache, decode, no_facts
+from memd.outline.facts import CacheRow, Facts, FactsCache, decode
 from memd.outline.languages import Language
 from memd.outline.project import Project
 from memd.outline.resolve import Resolver
@@ -129,9 +129,8 @@ class Outline:
                 self._put(path, stamp, digest, facts)
             self._rows[path] = stamp, digest
             yield CacheRow(path, stamp, digest, None)
-        for path, digest, body, problem in parse_files(self.root, unknown, self.max_bytes):
-            facts = decode(body) if body else no_facts(languages.of_path(path)[-1].name, problem)
-            self._put(path, stats[path], digest, facts)
+        for path, digest, body in parse_files(self.root, unknown, self.max_bytes):
+            self._put(path, stats[path], digest, decode(body))
             yield CacheRow(path, stats[path], digest, body if digest else None)
 
     def _digest(self, path: str) -> str:

@@ -33,14 +33,13 @@ def uses_of(path: str, facts: Facts) -> Iterator[tuple[Use, Reference | ImportFa
 
 
 class _FileIndex:
-    """An index of one file's facts: children by name, uses by the symbol around them."""
+    """An index of one file's facts: symbols, also with their names, and uses by the symbol around them."""
 
     def __init__(self, path: str, facts: Facts) -> None:
-        self.children: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        inside = [(SymbolId(path, number), one) for number, one in enumerate(facts.symbols) if number and not one.owner]
+        self.children = grouped((symbol.parent, of) for of, symbol in inside)
+        self.named = grouped(((symbol.parent, symbol.name), of) for of, symbol in inside)
         self.uses = grouped((number, use) for use, one in uses_of(path, facts) for number in _holders(one))
-        for number, symbol in enumerate(facts.symbols):
-            if number and not symbol.owner:
-                self.children[symbol.parent][symbol.name].append(number)
 
 
 def _holders(one: Reference | ImportFact) -> set[int]:
@@ -116,13 +115,11 @@ class Project:
 
     def children(self, of: SymbolId, name: str) -> list[SymbolId]:
         """The children of a symbol with a name."""
-        return [SymbolId(of.path, number) for number in self._file_index(of.path).children[of.number].get(name, ())]
+        return self._file_index(of.path).named.get((of.number, name), [])
 
     def all_children(self, of: SymbolId) -> list[SymbolId]:
         """The children of a symbol, in order."""
-        named = self._file_index(of.path).children[of.number].values()
-        numbers = sorted(number for numbers in named for number in numbers)
-        return [SymbolId(of.path, number) for number in numbers]
+        return self._file_index(of.path).children.get(of.number, [])
 
     def used(self, use: Use) -> Reference | ImportFact:
         facts = self.files[use.path]

@@ -4,7 +4,7 @@ import difflib
 import heapq
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from memd.errors import NotFound, Refused, UsageError, did_you_mean
@@ -69,7 +69,7 @@ class SymbolTrees:
     more: int = 0
     """Symbols without a tree, because a text would not show it."""
     file: str = ""
-    """The file in question, if there is one."""
+    """The file, if it is about all symbols of one."""
 
     def skipped_files(self) -> list[dict[str, str]]:
         return skipped_files(self.skipped, self.file)
@@ -78,27 +78,25 @@ class SymbolTrees:
         return render([tree.node for tree in self.trees], self.more, self.skipped.get(self.file, ""))
 
 
-def symbol(outline: Outline, options: TreeOptions, name: str, file: str = "") -> SymbolTrees:
-    """The tree of one symbol."""
+def trees(outline: Outline, options: TreeOptions, name: str = "", file: str = "") -> SymbolTrees:
+    """The tree of a symbol; without its name those of every symbol of a file, without that of a whole language."""
     language, family = _family(outline, options.language, file)
+    known = family.project
     if file:
         _must_have(outline, language, file)
-    ids = find_symbol(family.project, name, language, file)
-    return _trees(outline, language, family, ids, options)
-
-
-def file(outline: Outline, options: TreeOptions, path: str) -> SymbolTrees:
-    """The trees of every symbol of a file."""
-    language, family = _family(outline, options.language, path)
-    _must_have(outline, language, path)
-    return replace(_trees(outline, language, family, list(family.project.ids([path])), options), file=path)
-
-
-def project(outline: Outline, options: TreeOptions) -> SymbolTrees:
-    """The trees of every symbol of a language."""
-    language, family = _family(outline, options.language)
-    paths = sorted(filter(language.takes, family.project.files))
-    return _trees(outline, language, family, list(family.project.ids(paths)), options)
+    paths = [file] if file else sorted(filter(language.takes, known.files))
+    ids = find_symbol(known, name, language, file) if name else list(known.ids(paths))
+    # Each symbol takes at least one line.
+    shown = ids if options.whole else ids[:MAX_LINES]
+    nodes = relation_trees(family, shown, options.depth, options.relations or KINDS, options.omit_native, ids)
+    found = [
+        SymbolTree(
+            node, one.path, known.segments(one), one.number == MODULE,
+            len(known.named.get(known.symbol(one).name, ())) == 1,
+        )
+        for one, node in zip(shown, nodes, strict=True)
+    ]  # fmt: skip
+    return SymbolTrees(language.name, found, outline.skipped, len(ids) - len(shown), "" if name else file)
 
 
 def _family(outline: Outline, name: str, file: str = "") -> tuple[Language, Resolver]:
@@ -121,24 +119,6 @@ def _must_have(outline: Outline, language: Language, path: str) -> None:
         raise NotFound(f"{path} is not in the outline", hint)
     near = difflib.get_close_matches(path, files, n=3, cutoff=0.5)
     raise NotFound(f"there is no file {path}", f"did you mean {', '.join(near)}?" if near else "memd outline map")
-
-
-def _trees(
-    outline: Outline, language: Language, family: Resolver, ids: list[SymbolId], options: TreeOptions
-) -> SymbolTrees:
-    # Each symbol takes at least one line.
-    shown = ids if options.whole else ids[:MAX_LINES]
-    kinds = options.relations or KINDS
-    nodes = relation_trees(family, shown, options.depth, kinds, options.omit_native, ids)
-    known = family.project
-    trees = [
-        SymbolTree(
-            node, one.path, known.segments(one), one.number == MODULE,
-            len(known.named.get(known.symbol(one).name, ())) == 1,
-        )
-        for one, node in zip(shown, nodes, strict=True)
-    ]  # fmt: skip
-    return SymbolTrees(language.name, trees, outline.skipped, len(ids) - len(shown))
 
 
 def skipped_files(skipped: dict[str, str], first: str = "") -> list[dict[str, str]]:

@@ -175,12 +175,11 @@ LONGEST_LINE = 20_000
 
 
 class ParsedSource(NamedTuple):
-    """One parsed file: the digest of its bytes and its encoded facts; `problem` if it could not be read."""
+    """One parsed file: its encoded facts, and the digest of its bytes if these alone decide about the facts."""
 
     path: str
     digest: str
     body: str
-    problem: str = ""
 
 
 def parse_files(root: Path, sizes: dict[str, int], max_bytes: int) -> Iterator[ParsedSource]:
@@ -203,14 +202,18 @@ def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
         data = bytes_at(root / path, max_bytes)
         found = facts_of(languages.suffix_of(path), data, max_bytes)
     except OSError as error:
-        return ParsedSource(path, "", "", f"it cannot be read: {error.strerror or error}")
+        return _unread(path, f"it cannot be read: {error.strerror or error}")
     except RecursionError:
-        return ParsedSource(path, "", "", "it is nested too deep")
+        return _unread(path, "it is nested too deep")
     except Refused as error:
-        # Without a digest it is not cached, and is read again once the grammar is installed.
-        return ParsedSource(path, "", "", error.message)
+        return _unread(path, error.message)
     # Facts that depend on a setting, not on the bytes alone, are not cached.
     return ParsedSource(path, digest_of(data) if len(data) <= max_bytes else "", facts.encode(found))
+
+
+def _unread(path: str, problem: str) -> ParsedSource:
+    """Without a digest it is not cached, and is read again: once the grammar is installed, for example."""
+    return ParsedSource(path, "", facts.encode(no_facts(languages.of_path(path)[-1].name, problem)))
 
 
 def digest_of(data: bytes) -> str:
@@ -226,8 +229,7 @@ def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[Par
                 results.put(source)
                 share = share[1:]
             if share:
-                lost = no_facts(languages.of_path(share[0])[-1].name, CRASHED)
-                results.put(ParsedSource(share[0], "", facts.encode(lost), CRASHED))
+                results.put(_unread(share[0], CRASHED))
                 share = share[1:]
     finally:
         results.put(None)

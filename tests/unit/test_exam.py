@@ -225,13 +225,13 @@ def test_lines_that_are_no_questions_are_named_and_the_others_are_kept():
     found, problems = exam.read_questions(text)
     assert [(question.line, question.text) for question in found] == [(3, "good"), (14, "also good")]
     assert (found[0].category, found[0].ns) == ("c", "agent")
-    assert [problem.line for problem in problems] == [4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert [problem["line"] for problem in problems] == [4, 5, 6, 7, 8, 9, 10, 11, 12]
     for problem, word in zip(
         problems,
         ["not JSON", "object", "question", "expect", "expect", "expect_text", "backwards", "file", "10,000"],
         strict=True,
     ):
-        assert word in problem.why
+        assert word in problem["why"]
 
 
 def test_the_report_names_what_was_missed_and_what_came_instead():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 
 from memd import exam
@@ -44,25 +44,23 @@ async def evaluate(ctx: HandlerContext, request: EvalRequest, call: IncomingCall
     return {"ns": list(ns), "mode": mode, **await _graded(ctx, asking, *asked)}
 
 
-async def _graded(
-    ctx: HandlerContext, asking: Ask, asked: list[exam.ExamQuestion], bad: list[exam.QuestionProblem]
-) -> Result:
+async def _graded(ctx: HandlerContext, asking: Ask, asked: list[exam.ExamQuestion], bad: list[Result]) -> Result:
     """The report on those questions whose answer can be there."""
     reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
     checked = list(zip(asked, reasons, strict=True))
     sound = [question for question, why in checked if not why]
-    bad = bad + [exam.QuestionProblem(question.line, why) for question, why in checked if why]
-    bad.sort(key=lambda problem: problem.line)
+    bad = bad + [exam.problem_of(question.line, why) for question, why in checked if why]
+    bad.sort(key=itemgetter("line"))
     if not sound:
         raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
     answers = await _ask_all(ctx, [_ask(asking, question.text, question.ns) for question in sound])
-    return {**exam.of_questions(sound, answers), "problems": [asdict(problem) for problem in bad]}
+    return {**exam.of_questions(sound, answers), "problems": bad}
 
 
-def _problem_hint(problems: Sequence[exam.QuestionProblem]) -> str:
+def _problem_hint(problems: Sequence[Result]) -> str:
     if not problems:
         return 'a line looks like this: {"question": "…", "expect": "memory/2026-02-15.md:12"}'
-    return "\n".join(f"line {problem.line}: {problem.why}" for problem in problems[:5])
+    return "\n".join(f"line {problem['line']}: {problem['why']}" for problem in problems[:5])
 
 
 def _impossible(ctx: HandlerContext, asking: Ask, question: exam.ExamQuestion) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from memd.daemon.handlers.handler_context import T, wait_reporting
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.indexer.context.code_names import CodeName
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
 from memd.protocol.methods import outline as methods
@@ -42,13 +41,9 @@ async def trees(ctx: HandlerContext, request: methods.OutlineTree, call: Incomin
             whole=not as_text, language=request.language, depth=request.depth, relations=request.relations,
             omit_native=request.omit_native,
         )  # fmt: skip
-        match request:
-            case methods.OutlineSymbolRequest():
-                path = _path_in(outline, index, request.file, request.cwd) if request.file else ""
-                return queries.symbol(outline, options, request.symbol, path)
-            case methods.OutlineFileRequest():
-                return queries.file(outline, options, _path_in(outline, index, request.file, request.cwd))
-        return queries.project(outline, options)
+        # Of a symbol, of a file, or of the whole project.
+        name, file = getattr(request, "symbol", ""), getattr(request, "file", "")
+        return queries.trees(outline, options, name, file and _path_in(outline, index, file, request.cwd))
 
     found = await _ask_outline(ctx, index, ask)
     if not request.relations or "mentioned_in" in request.relations:
@@ -87,8 +82,7 @@ def _add_mentions(ctx: HandlerContext, index: WorkspaceIndex, found: SymbolTrees
     for row in keys.touching(ctx.stores, [index], str(index.workspace.root), ""):
         memory = {"key": row["key"], "path": row["path"], "line": row["start_line"], "heading": row["heading"]}
         about.setdefault(row["file"], []).append(memory)
-    names = [CodeName(tree.path, tree.segments, tree.whole_file, tree.alone) for tree in found.trees]
-    for tree, naming in zip(found.trees, ctx.code_names.of(ctx.stores, index, names), strict=True):
+    for tree, naming in zip(found.trees, ctx.code_names.of(ctx.stores, index, found.trees), strict=True):
         declared = about.get(tree.path, ()) if tree.whole_file else ()
         named = {memory["key"] for memory in naming}
         if every := [*naming, *(memory for memory in declared if memory["key"] not in named)]:

@@ -8,12 +8,15 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memd.indexer.query import lookup
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import JsonObject
+
+if TYPE_CHECKING:
+    from memd.outline.queries import SymbolTree
 
 QUOTED = re.compile(r"`+([^`\n]+)`+")
 NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::|->|#)[^\W\d]\w*)*")
@@ -30,16 +33,6 @@ class CodeMention(NamedTuple):
     chunk: int
     parts: tuple[str, ...]
     text: str
-
-
-class CodeName(NamedTuple):
-    """A symbol or file to look for."""
-
-    path: str
-    parts: tuple[str, ...]
-    whole_file: bool
-    alone: bool
-    """Whether the last part alone is unambiguous."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,11 +52,11 @@ class CodeNames:
         self._read: dict[int, _WorkspaceNames] = {}
         self._lock = threading.Lock()
 
-    def of(self, stores: Stores, index: WorkspaceIndex, wanted: list[CodeName]) -> list[list[JsonObject]]:
+    def of(self, stores: Stores, index: WorkspaceIndex, wanted: list[SymbolTree]) -> list[list[JsonObject]]:
         """For each piece of code the memories that name it, each memory once, by path and line."""
         with self._lock:
             read = self._update(stores, index)
-            mentions = [list(_mentions(read, name)) for name in wanted]
+            mentions = [list(_mentions(read, tree)) for tree in wanted]
         rows = _rows(stores, {mention.chunk for some in mentions for mention in some})
         return [_memories(some, rows) for some in mentions]
 
@@ -102,16 +95,16 @@ def _names(chunk: int, text: str) -> Iterator[CodeMention]:
             yield CodeMention(chunk, ("", *path.split("/")), match[0])
 
 
-def _mentions(read: _WorkspaceNames, wanted: CodeName) -> Iterator[CodeMention]:
+def _mentions(read: _WorkspaceNames, wanted: SymbolTree) -> Iterator[CodeMention]:
     """The mentions that mean a symbol; those of its path mean its file."""
     if wanted.whole_file:
         whole = ("", *wanted.path.split("/"))
         for mention in read.named.get(whole[-1], ()):
             if mention.parts[0] == "" and whole[-len(mention.parts) + 1 :] == mention.parts[1:]:
                 yield mention
-    for mention in read.named.get(wanted.parts[-1], ()) if wanted.parts else ():
+    for mention in read.named.get(wanted.segments[-1], ()) if wanted.segments else ():
         qualified = len(mention.parts) > 1
-        fits = mention.parts[0] and wanted.parts[-len(mention.parts) :] == mention.parts
+        fits = mention.parts[0] and wanted.segments[-len(mention.parts) :] == mention.parts
         if fits and (qualified or wanted.alone):
             yield mention
 
