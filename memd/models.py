@@ -1,10 +1,11 @@
-"""The frozen values that every floor speaks: workspaces, notes, memories, chunks; and how rows are grouped."""
+"""The frozen values that every floor speaks: workspaces, notes, memories, chunks; digests, and how rows are grouped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
+from hashlib import blake2b
 from os import stat_result
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
@@ -50,6 +51,12 @@ class FileStat(NamedTuple):
     @classmethod
     def of(cls, status: stat_result) -> FileStat:
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def digest_of(data: bytes | str) -> str:
+    """What bytes or a text are known by: it changes when anything in them does."""
+    plain = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    return blake2b(plain, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
-from memd.models import Memory
+from memd.models import Memory, digest_of
 from memd.notes import read, sections
 from memd.notes.blocks import LineOffsets, with_line_ends
 from memd.notes.names import is_topic
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
-from memd.notes.read import UTF_16, decode, digest_of
+from memd.notes.read import UTF_16, decode
 from memd.prose import CODE_BLOCK
 
 DIFFERENT = "there is another text"
@@ -35,7 +35,7 @@ class IncomingMemory:
 
     @property
     def digest(self) -> str:
-        return text_digest(self.text)
+        return digest_of(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,6 @@ class MergeResult:
     same: int = 0
     rejected: tuple[tuple[IncomingMemory, str], ...] = ()
     """Memories that were not merged, and why."""
-
-
-def text_digest(text: str) -> str:
-    return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
 # --- reading ------------------------------------------------------------------------------------------------

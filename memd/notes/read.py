@@ -6,11 +6,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import AnyStr
 
-from memd.models import FileStat
+from memd.models import FileStat, digest_of
 from memd.prose import LINE
 
 ATTEMPTS = 3
@@ -81,10 +80,6 @@ def _check_stat(status: os.stat_result, max_bytes: int) -> None:
         raise SkippedFile("it is not a regular file")
     if status.st_size > max_bytes:
         raise SkippedFile(f"{status.st_size // 1024:,} KB is over index.max_file_kb = {max_bytes // 1024:,}")
-
-
-def digest_of(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 def common_prefix(one: AnyStr, other: AnyStr) -> int:

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from memd.errors import Conflict, DiskFull, MemdError, Refused
 from memd.failpoints import failpoint
-from memd.notes.read import UTF_16, digest_of
+from memd.models import digest_of
+from memd.notes.read import UTF_16
 
 ATTEMPTS = 5
 HEAD = 65_536

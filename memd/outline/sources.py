@@ -4,7 +4,6 @@ Files are parsed in child processes, which run this file: a parser that crashes 
 """
 
 import codecs
-import hashlib
 import io
 import json
 import os
@@ -25,7 +24,7 @@ from pathspec import GitIgnoreSpec
 
 from memd.errors import Refused
 from memd.failpoints import failpoint
-from memd.models import FileStat
+from memd.models import FileStat, digest_of
 from memd.outline import facts, languages
 from memd.outline.extract import extract
 from memd.outline.facts import Facts, no_facts
@@ -214,11 +213,6 @@ def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
 def _unread(path: str, problem: str) -> ParsedSource:
     """Without a digest it is not cached, and is read again: once the grammar is installed, for example."""
     return ParsedSource(path, "", facts.encode(no_facts(languages.of_path(path)[-1].name, problem)))
-
-
-def digest_of(data: bytes) -> str:
-    """The key of these bytes' facts in the cache."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[ParsedSource | None]) -> None:

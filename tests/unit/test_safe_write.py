@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memd.errors import Conflict, Refused
+from memd.models import digest_of
 from memd.notes import safe_write
-from memd.notes.read import digest_of
 from memd.notes.safe_write import sweep
 from tests.conftest import ROOT
 from tests.faults.agreement import rounds

@@ -12,7 +12,8 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.errors import Busy, Conflict
-from memd.notes.read import common_prefix, digest_of
+from memd.models import digest_of
+from memd.notes.read import common_prefix
 
 
 def now() -> str:

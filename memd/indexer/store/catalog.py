@@ -7,13 +7,12 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from hashlib import blake2b
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
 from memd.lifecycle.lives import BASE
-from memd.models import Chunk, Declared, Memory, Workspace
+from memd.models import Chunk, Declared, Memory, Workspace, digest_of
 from memd.notes.metadata import expiry
 
 Problems = dict[str, tuple[str, bool]]
@@ -63,22 +62,18 @@ class ChunkRow:
 
 
 def digest_of_memory(memory: Memory) -> str:
-    return _digest(memory.text)
+    return digest_of(memory.text)
 
 
 def digest_of_body(memory: Memory) -> str:
     """Stays the same under another heading."""
     heading, _, body = memory.text.partition("\n")
-    return _digest(body.strip() if memory.slug else memory.text) if body.strip() else _digest(heading)
+    return digest_of(body.strip() if memory.slug else memory.text) if body.strip() else digest_of(heading)
 
 
 def digest_of_chunk(chunk: Chunk) -> str:
     """Changes when anything changes that the caches hold of the chunk."""
-    return _digest("\0".join((*chunk.heading, chunk.context, chunk.text)))
-
-
-def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return digest_of("\0".join((*chunk.heading, chunk.context, chunk.text)))
 
 
 def number_of(connection: sqlite3.Connection, query: str, *values: object) -> int:

@@ -21,7 +21,7 @@ from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
-from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject
+from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject, digest_of
 from memd.notes import merging, safe_write
 from memd.notes.merging import IncomingFile, IncomingMemory, MergeResult
 from memd.notes.names import UNSEEN
@@ -228,17 +228,17 @@ def _brought(
     )
     for row in rows:
         entry = lives.get((row["path"], row["slug"]))
-        if entry is not None and merging.text_digest(text_at(entry, "text")) == row["digest"]:
+        if entry is not None and digest_of(text_at(entry, "text")) == row["digest"]:
             yield row["id"], entry
 
 
 def _restore_versions(connection: Connection, memory: int, entry: JsonObject) -> None:
     """Put the versions of the export in place of the one that the import made."""
     text, versions = text_at(entry, "text"), objects(entry, "versions")
-    own = merging.text_digest(text)
+    own = digest_of(text)
     texts = [version.get("text", text if version.get("digest") == own else None) for version in versions]
     last = texts[-1] if versions and versions[-1].get("digest") is not None else None
-    if isinstance(last, str) and merging.text_digest(last) == own:
+    if isinstance(last, str) and digest_of(last) == own:
         connection.execute("DELETE FROM versions WHERE memory = ?", (memory,))
         _add_versions(connection, memory, versions, texts)
 
@@ -247,7 +247,7 @@ def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonOb
     for number, (entry, content) in enumerate(zip(versions, texts, strict=True), 1):
         kept = entry.get("digest")
         text = content if isinstance(content, str) and kept is not None else None
-        digest = merging.text_digest(text) if text is not None else kept if isinstance(kept, str) else None
+        digest = digest_of(text) if text is not None else kept if isinstance(kept, str) else None
         at, who, path, heading = (text_at(entry, name) for name in ("at", "who", "path", "heading"))
         history.add(connection, history.MemoryVersion(memory, number, at, who, None, digest, path, heading), text)
 

@@ -21,6 +21,7 @@ from memd.indexer.record.actions import Splice, digest_or_none, splice_of, undo_
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.views.past import KnownMemory
+from memd.models import digest_of
 from memd.notes import blocks, names, read, safe_write, sections
 from memd.notes.parse import parse
 from memd.notes.sections import daily_head
@@ -203,7 +204,7 @@ def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
 
     def ours(data: bytes) -> bool:
         # A process that was killed while it wrote leaves the beginning of the new file.
-        return any(whole.startswith(data) or digest == read.digest_of(data) for whole, digest in intended)
+        return any(whole.startswith(data) or digest == digest_of(data) for whole, digest in intended)
 
     copies = [copy for folder in _folders(index) for copy in safe_write.sweep(folder, ours)]
     for row, kept in begun:
