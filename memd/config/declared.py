@@ -78,17 +78,13 @@ class Parameter:
         return self.type == "list of texts"
 
     @property
-    def noun(self) -> str:
-        """Its type in words: `a whole number`."""
-        return f"{'' if self.type in ('text', 'true or false') else 'a '}{self.type}"
-
-    @property
     def meaning(self) -> str:
         """Its type and bounds in words: `a whole number from 0 to 200`."""
         if self.choices and not self.is_list:
             return f"one of {', '.join(self.choices)}"
+        noun = self.type if self.type in ("text", "true or false") else f"a {self.type}"
         bounded = self.low is not None and self.high is not None
-        return f"{self.noun} from {self.low:.15g} to {self.high:.15g}" if bounded else self.noun
+        return f"{noun} from {self.low:.15g} to {self.high:.15g}" if bounded else noun
 
     @property
     def kind(self) -> Any:

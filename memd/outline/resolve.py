@@ -70,7 +70,8 @@ class Resolver:
             self._resolved[use] = UNRESOLVED
             one = self.project.used(use)
             found = self._imported(use.path, one) if isinstance(one, ImportFact) else self._referred(use.path, one)
-            self._resolved[use] = found._replace(kind=one.kind, path=use.path, line=one.line)
+            how, targets = found.how if found.targets else "", _distinct(found.targets)
+            self._resolved[use] = found._replace(targets=targets, how=how, kind=one.kind, path=use.path, line=one.line)
         return self._resolved[use]
 
     def _meant(self, use: Use) -> set[SymbolId]:
@@ -170,7 +171,7 @@ class Resolver:
             ids, how = self._candidates(reference.chain[-1], methods=True), "name"
         else:
             return Relation((), "", name, NATIVE)
-        return Relation(_distinct(ids), how if ids else "", name)
+        return Relation(ids, how, name)
 
     def _through_import(self, path: str, reference: Reference) -> Relation:
         imported = self.project.files[path].imports[reference.target]
@@ -180,8 +181,7 @@ class Resolver:
             target = target[:1]
         ids, origin = self._lookup(path, target + reference.chain)
         name = ".".join((*(part for part in target if part), *reference.chain))
-        how = ("type" if reference.typed else "import") if ids else ""
-        return Relation(_distinct(ids), how, name, origin)
+        return Relation(ids, "type" if reference.typed else "import", name, origin)
 
     def _free(self, path: str, reference: Reference, language: Language) -> Relation:
         """Resolve a name that the file itself does not define or import."""
@@ -198,7 +198,7 @@ class Resolver:
             return Relation((), "", name, NATIVE)
         if not ids:
             ids, how = self._by_path(reference.chain), "name"
-        return Relation(_distinct(ids), how if ids else "", name)
+        return Relation(ids, how, name)
 
     def _by_path(self, chain: Parts) -> Ids:
         """The symbols of the project whose qualified name ends in a chain."""
@@ -238,7 +238,7 @@ class Resolver:
         ids, origin = self._lookup(path, self._target(path, fact))
         separator = self.project.language(path).separator if fact.module.strip(".") and fact.name else ""
         name = f"{fact.module}{separator}{fact.name}"
-        return Relation(_distinct(ids), "import" if ids else "", name, origin)
+        return Relation(ids, "import", name, origin)
 
     def _target(self, path: str, fact: ImportFact) -> Parts:
         """The qualified name that an import of a file means."""
