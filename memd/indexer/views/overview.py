@@ -12,6 +12,7 @@ from sqlite3 import Connection
 from memd.exam import MANY, ProbePassage
 from memd.indexer.query import lookup
 from memd.indexer.query.lookup import IS_PINNED
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import AMONG, PLACE, Indexes, listed, workspace_ids
 from memd.lifecycle import packing
@@ -30,9 +31,8 @@ DAY_KEYS = 3
 
 KEPT = "memories m INDEXED BY memories_kept"
 """A covering index: counting 10,000 memories reads none of their rows."""
-HERE = f"FROM {KEPT} WHERE m.file IS NOT NULL AND m.workspace {AMONG}"
 ON_CARD = f"m.workspace = :workspace AND m.file IS NOT NULL AND {lookup.ALIVE}"
-WITHIN = "{0} <> '' AND {0} >= :since AND (:until = '' OR substr({0}, 1, length(:until)) <= :until)"
+SQL = queries(__file__, alive=lookup.ALIVE, is_pinned=IS_PINNED)
 
 
 # --- the index card -----------------------------------------------------------------------------------------
@@ -46,12 +46,8 @@ def peek(stores: Stores, indexes: Indexes) -> JsonObject:
 
 def _summary(connection: Connection, index: WorkspaceIndex) -> packing.WorkspaceSummary:
     values = {"workspace": index.id, "days": CARD_DAYS, "names": CARD_NAMES}
-    tiers = connection.execute(f"SELECT m.tier, COUNT(*) FROM {KEPT} WHERE {ON_CARD} GROUP BY m.tier", values)
-    days = connection.execute(
-        f"SELECT m.date AS day, COUNT(*) OVER () AS total FROM {KEPT}"
-        f" WHERE {ON_CARD} AND m.role = 'daily' AND m.date <> '' GROUP BY m.date ORDER BY m.date DESC LIMIT :days",
-        values,
-    ).fetchall()
+    tiers = connection.execute(SQL["tiers"], values)
+    days = connection.execute(SQL["last_days"], values).fetchall()
     return packing.WorkspaceSummary(
         index.workspace.ns,
         len(index.files),
@@ -73,12 +69,7 @@ def _names(connection: Connection, clause: str, values: JsonObject, headings: bo
 
 
 def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:
-    rows = connection.execute(
-        f"SELECT m.date, m.heading FROM {lookup.IN_FILES}"
-        f" WHERE {ON_CARD} AND m.role = 'daily' AND m.slug <> '' AND m.date IN (SELECT value FROM json_each(:dates))"
-        " ORDER BY f.path, m.start_line",
-        {**values, "dates": json.dumps(days)},
-    )
+    rows = connection.execute(SQL["day_headings"], {**values, "dates": json.dumps(days)})
     headings = grouped(rows)
     return [(day, headings.get(day, [])) for day in days]
 
@@ -119,34 +110,31 @@ def dormant(stores: Stores, indexes: Indexes, limit: int) -> tuple[list[JsonObje
 def stats(stores: Stores, indexes: Indexes, days: int = 0) -> JsonObject:
     """Counts of everything that is kept, and the bytes on disk; with `days`, the tiers at the end of each of them."""
     connection, values = stores.ledger.reader, {"workspaces": workspace_ids(indexes)}
-    versions = f"FROM versions v WHERE {_versions_among(stores, indexes)}"
+    query = SQL["counts"].format(among=_versions_among(stores, indexes))
+    counts: JsonObject = json.loads(connection.execute(query, values).fetchone()[0])
     return {
         "files": sum(len(index.files) for index in indexes),
-        "memories": _memory_counts(connection, values),
-        "chunks": _count(connection, f"FROM chunks WHERE workspace {AMONG}", values),
+        **counts,
         "vectors": sum(len(index.mirror) for index in indexes if index.mirror is not None),
-        "versions": _count(connection, versions, values),
-        "actions": _count(connection, f"FROM actions WHERE workspace {AMONG}", values),
-        "edges": _edge_counts(connection, values),
-        "accesses": _access_counts(connection, values),
         "most_used": _used(connection, indexes, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
         "least_used": _used(connection, indexes, "1", "m.accesses, COALESCE(m.accessed, m.first_seen)"),
         "disk": _disk(stores.folder),
         "exams": [{"ns": index.workspace.ns, **row} for index in indexes for row in exam_trend(connection, index.id)],
-        "tier_days": _tier_days(connection, values, days) if days else [],
+        "tier_days": _tier_days(connection, values, counts["memories"]["tier"], days) if days else [],
     }
 
 
-def _tier_days(connection: Connection, values: JsonObject, days: int) -> list[JsonObject]:
+def _tier_days(connection: Connection, values: JsonObject, now: JsonObject, days: int) -> list[JsonObject]:
     """How many memories each tier had at the end of each of the last days (UTC), oldest first.
 
     Counted backwards from now, by what came, moved and went on each day.
     """
     today = datetime.now(UTC).date()
+    since = str(today - timedelta(days - 1))
     changed: dict[str, Counter[str]] = {}
-    for day, tier, many in connection.execute(TIER_CHANGES, {**values, "since": str(today - timedelta(days - 1))}):
+    for day, tier, many in connection.execute(SQL["tier_changes"], {**values, "since": since}):
         changed.setdefault(day, Counter())[tier] += many
-    count, found = Counter(_count_by(connection, "m.tier", HERE, values)), list[JsonObject]()
+    count, found = Counter(now), list[JsonObject]()
     for day in (str(today - timedelta(nth)) for nth in range(days)):
         found.append({"date": day, "tiers": {tier: max(0, count[tier]) for tier in TIERS}})
         count.subtract(changed.get(day, {}))
@@ -159,70 +147,8 @@ def _versions_among(stores: Stores, indexes: Indexes) -> str:
     return "1" if every else f"v.memory IN (SELECT id FROM memories WHERE workspace {AMONG})"
 
 
-FIRST_MOVED = f"""
-    SELECT m.first_seen, m.tier, s."before" ->> 'tier' AS was, MIN(s.action * 1000000 + s.nth)
-    FROM shifts s CROSS JOIN memories m ON m.id = s.memory
-    WHERE s.what = 'tier' AND m.workspace {AMONG} AND m.first_seen >= :since GROUP BY s.memory
-"""
-"""Memories that moved, with the tier that each began in: with MIN, SQLite takes `was` from the first move."""
-TIER_CHANGES = f"""
-    SELECT substr(m.first_seen, 1, 10), m.tier, COUNT(*)
-    FROM memories m WHERE +m.workspace {AMONG} AND m.first_seen >= :since GROUP BY 1, 2
-    UNION ALL
-    SELECT substr(first_seen, 1, 10), was, COUNT(*) FROM ({FIRST_MOVED}) GROUP BY 1, 2
-    UNION ALL
-    SELECT substr(first_seen, 1, 10), tier, -COUNT(*) FROM ({FIRST_MOVED}) GROUP BY 1, 2
-    UNION ALL
-    SELECT substr(m.gone, 1, 10), m.tier, -COUNT(*)
-    FROM memories m WHERE m.workspace {AMONG} AND m.gone IS NOT NULL AND m.gone >= :since GROUP BY 1, 2
-    UNION ALL
-    SELECT substr(a.at, 1, 10), s."after" ->> 'tier', COUNT(*) FROM actions a JOIN shifts s ON s.action = a.id
-    WHERE a.workspace {AMONG} AND a.at >= :since AND s.what = 'tier' GROUP BY 1, 2
-    UNION ALL
-    SELECT substr(a.at, 1, 10), s."before" ->> 'tier', -COUNT(*) FROM actions a JOIN shifts s ON s.action = a.id
-    WHERE a.workspace {AMONG} AND a.at >= :since AND s.what = 'tier' GROUP BY 1, 2
-"""
-"""By how much each day changed the number of memories in each tier."""
-
-
 def _count(connection: Connection, clause: str, values: JsonObject) -> int:
     return int(connection.execute(f"SELECT COUNT(*) {clause}", values).fetchone()[0])
-
-
-def _count_by(connection: Connection, column: str, clause: str, values: JsonObject) -> dict[str, int]:
-    rows = connection.execute(f"SELECT {column}, COUNT(*) {clause} GROUP BY 1 ORDER BY 1", values)
-    return dict(rows.fetchall())
-
-
-def _memory_counts(connection: Connection, values: JsonObject) -> JsonObject:
-    by = {name: _count_by(connection, f"m.{name}", HERE, values) for name in ("tier", "kind", "role")}
-    pinned = f"FROM memories m WHERE m.file IS NOT NULL AND m.workspace {AMONG} AND {IS_PINNED}"
-    return {
-        "total": sum(by["tier"].values()),
-        **by,
-        "pinned": _count(connection, pinned, values),
-        "gone": _count(connection, f"FROM memories WHERE gone IS NOT NULL AND workspace {AMONG}", values),
-    }
-
-
-def _edge_counts(connection: Connection, values: JsonObject) -> JsonObject:
-    # Those that `edge list` shows: both ends are in the files.
-    living = "EXISTS (SELECT 1 FROM memories m WHERE m.id = {} AND m.file IS NOT NULL)"
-    ends = f"{living.format('one')} AND {living.format('other')}"
-    clause = f"FROM edges WHERE NOT removed AND workspace {AMONG} AND {ends}"
-    by = {name: _count_by(connection, name, clause, values) for name in ("rel", "origin")}
-    return {"total": sum(by["rel"].values()), **by}
-
-
-def _access_counts(connection: Connection, values: JsonObject) -> JsonObject:
-    """What was counted, and what the next reflect will count."""
-    row = connection.execute(
-        "SELECT COALESCE(SUM(accesses), 0) AS counted, COUNT(accessed) AS memories, COALESCE(SUM(useful), 0) AS useful"
-        f" FROM memories m WHERE m.file IS NOT NULL AND +m.workspace {AMONG}",
-        values,
-    ).fetchone()
-    waiting = f"FROM accesses a JOIN memories m ON m.id = a.memory WHERE NOT a.counted AND m.workspace {AMONG}"
-    return {**dict(row), "waiting": _count(connection, waiting, values)}
 
 
 def _used(connection: Connection, indexes: Indexes, clause: str, order: str) -> list[JsonObject]:
@@ -247,39 +173,16 @@ def _size(file: Path) -> int:
 
 # --- days ---------------------------------------------------------------------------------------------------
 
-LOCAL_DAY, ACTION_DAY = "date(minute, 'localtime')", "date(a.at, 'localtime')"
-WRITTEN = (
-    # By the minute first: turning the time of each of 100,000 versions into a local day takes most of a second.
-    f"SELECT {LOCAL_DAY} AS day, what, SUM(many) AS n FROM (SELECT substr(v.at, 1, 16) AS minute,"
-    " CASE WHEN v.digest IS NULL THEN 'removed' WHEN v.number = 1 THEN 'added' ELSE 'changed' END AS what,"
-    " COUNT(*) AS many FROM versions v WHERE {among} GROUP BY 1, 2)"
-    f" WHERE {WITHIN.format(LOCAL_DAY)} GROUP BY 1, 2 ORDER BY 2"
-)
-"""Texts that were added, changed and removed, by anyone."""
-MOVED = (
-    f"SELECT {ACTION_DAY} AS day, json_extract(s.\"after\", '$.tier') AS what, COUNT(*) AS n FROM actions a"
-    " JOIN shifts s ON s.action = a.id AND s.what = 'tier'"
-    f" WHERE a.workspace {AMONG} AND a.undone IS NULL AND {WITHIN.format(ACTION_DAY)} GROUP BY 1, 2 ORDER BY 2"
-)
-"""Memories that moved to another tier, without moves that were undone."""
-DONE = (
-    f"SELECT day, what, COUNT(*) AS n, CASE WHEN COUNT(*) <= {DAY_KEYS} THEN json_group_array(key) ELSE '[]' END"
-    f" AS keys FROM (SELECT {ACTION_DAY} AS day, a.what, a.key FROM actions a WHERE a.state = 'done'"
-    f" AND a.workspace {AMONG} AND {WITHIN.format(ACTION_DAY)} ORDER BY a.id) GROUP BY day, what ORDER BY day, what"
-)
-"""Actions by their sort, with the keys where they are few."""
-
 
 def timeline(
     stores: Stores, indexes: Indexes, since: str, until: str, limit: int, only_counts: bool = False
 ) -> JsonObject:
     """The days on which something was noted or done, newest first; with `only_counts` without the notes' headings."""
     connection = stores.ledger.reader
-    values = {"workspaces": workspace_ids(indexes), "since": since, "until": until}
-    noted = f"{HERE} AND {WITHIN.format('m.date')}"
-    notes = _count_by(connection, "m.date", noted, values)
-    queries = WRITTEN.format(among=_versions_among(stores, indexes)), MOVED, DONE
-    rows = [connection.execute(query, values) for query in queries]
+    values = {"workspaces": workspace_ids(indexes), "since": since, "until": until, "few": DAY_KEYS}
+    notes = dict(connection.execute(SQL["noted"], values))
+    wanted = SQL["written"].format(among=_versions_among(stores, indexes)), SQL["moved"], SQL["done"]
+    rows = [connection.execute(query, values) for query in wanted]
     written, moves, actions = (grouped((row["day"], row) for row in some) for some in rows)
     days = sorted(notes.keys() | written.keys() | moves.keys() | actions.keys(), reverse=True)
     headings = {} if only_counts else _headings(connection, indexes, days[:limit])
@@ -302,13 +205,8 @@ def timeline(
 
 def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> dict[str, list[JsonObject]]:
     """The first notes of each day, with their headings."""
-    rows = connection.execute(
-        "SELECT * FROM (SELECT m.workspace, m.date, m.heading, m.slug, m.tier, f.path, f.stem, m.start_line,"
-        " ROW_NUMBER() OVER (PARTITION BY m.date ORDER BY m.workspace, f.path, m.start_line) AS nth"
-        f" FROM {KEPT} JOIN files f ON f.id = m.file WHERE m.workspace {AMONG}"
-        f" AND m.date IN (SELECT value FROM json_each(:days))) WHERE nth <= {DAY_HEADINGS} ORDER BY date, nth",
-        {"workspaces": workspace_ids(indexes), "days": json.dumps(days)},
-    ).fetchall()
+    values = {"workspaces": workspace_ids(indexes), "days": json.dumps(days), "most": DAY_HEADINGS}
+    rows = connection.execute(SQL["first_notes"], values).fetchall()
     names = {index.id: index.workspace.ns for index in indexes}
     return grouped(
         (row["date"], {"ns": names[row["workspace"]], "key": key, "heading": row["heading"] or row["stem"],
@@ -338,11 +236,7 @@ def keep_exam(connection: Connection, workspace: int, date: str, report: JsonObj
         "INSERT OR REPLACE INTO exams (workspace, date, probes, recall, p95_ms) VALUES (?, ?, ?, ?, ?)",
         (workspace, date, report["questions"], report["figures"]["recall@5"], report["p95_ms"]),
     )
-    connection.execute(
-        "DELETE FROM exams WHERE workspace = ?1 AND date NOT IN"
-        " (SELECT date FROM exams WHERE workspace = ?1 ORDER BY date DESC LIMIT ?2)",
-        (workspace, KEPT_EXAMS),
-    )
+    connection.execute(SQL["drop_exams"], (workspace, KEPT_EXAMS))
 
 
 def exam_trend(connection: Connection, workspace: int, most: int = KEPT_EXAMS) -> list[JsonObject]:
