@@ -84,7 +84,7 @@ def _action_to_undo(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], requ
     number, who = request.action or 0, request.author
     if (before := _undone_by(ctx, request.request_id)) and (row := past.action(ctx.stores, indexes, before)):
         return row
-    row = past.action(ctx.stores, indexes, number) if number else past.last(ctx.stores, indexes, who)
+    row = past.action(ctx.stores, indexes, number, who)
     if row is None:
         missing = f"there is no action {number} here" if number else f"nothing that {who} wrote is left to undo"
         raise NotFound(missing, "memd log shows what was done, and by whom")

@@ -18,9 +18,10 @@ from memd.indexer.indexing.read_files import LOSSES, RENAMED
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.record.actions import in_utc
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.indexer.views.keys import AMONG, Indexes, workspace_ids
+from memd.indexer.views.keys import Indexes, workspace_ids
 from memd.models import JsonObject
 from memd.prose import LINE
 
@@ -30,11 +31,7 @@ NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
 MOST_NAMED = 20
 """Keys and paths that a log entry names; the others are counted."""
 
-CHANGED = (
-    "EXISTS (SELECT 1 FROM splices s WHERE s.action = a.id) AS spliced,"
-    " EXISTS (SELECT 1 FROM shifts h WHERE h.action = a.id) AS shifted"
-)
-"""Whether an action changed a file, or the life of a memory."""
+SQL = queries(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +68,7 @@ def _by_number(stores: Stores, indexes: Indexes, key: str) -> KnownMemory | None
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
-    row = stores.ledger.reader.execute(
-        "SELECT m.id, m.workspace, m.slug, m.gone, COALESCE(f.path, v.path) AS path FROM memories m"
-        " LEFT JOIN files f ON f.id = m.file JOIN versions v ON v.memory = m.id"
-        " WHERE m.id = ? ORDER BY v.number DESC LIMIT 1",
-        (int(parts["number"]),),
-    ).fetchone()
+    row = stores.ledger.reader.execute(SQL["by_number"], (int(parts["number"]),)).fetchone()
     return next((KnownMemory.of(index, row) for index in indexes if row and index.id == row["workspace"]), None)
 
 
@@ -159,7 +151,7 @@ def entries(stores: Stores, indexes: Indexes, who: str, what: str, since: str, k
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
     memories = [memory for number in names for memory in _same_key(connection, number, key)] if key else []
     values = {"who": who, "what": what, "since": _begin(since), "key": key, "workspaces": workspace_ids(indexes),
-              "memories": json.dumps(memories) if key else None}  # fmt: skip
+              "memories": json.dumps(memories) if key else None, "renamed": RENAMED}  # fmt: skip
     done = islice(_actions(connection, names, values), limit)
     saved = islice(_edits(connection, names, values), limit)
     merged = sorted([*done, *saved], key=lambda entry: (entry["at"], entry["action"] or 0), reverse=True)
@@ -178,36 +170,15 @@ def _same_key(connection: Connection, workspace: int, key: str) -> list[int]:
     return [row["id"] for row in rows]
 
 
-ABOUT = f"""
-WITH RECURSIVE wanted(id) AS (SELECT value FROM json_each(:memories)),
-undos(id, undid) AS MATERIALIZED (SELECT id, CAST(key AS INTEGER) FROM actions WHERE what = 'undo'),
-about(id) AS (
-  SELECT id FROM actions WHERE key = :key AND what <> 'undo'
-  UNION SELECT action FROM versions WHERE memory IN wanted
-  UNION SELECT action FROM shifts WHERE memory IN wanted
-  UNION SELECT a.id FROM actions a, json_each(a.detail, '$.paths') AS path WHERE a.what = '{RENAMED}' AND path.value IN
-    (SELECT f.path FROM files f JOIN memories m ON m.file = f.id WHERE m.id IN wanted AND f.workspace = a.workspace)
-  UNION SELECT undos.id FROM undos JOIN about ON undos.undid = about.id
-)"""
-"""What was done to some memories, by key, versions, lives and their files' names; and what undid that."""
-
-
 def _actions(connection: Connection, names: dict[int, str], values: dict[str, Any]) -> Iterator[JsonObject]:
-    rows = connection.execute(
-        f"{ABOUT} SELECT a.*, {CHANGED} FROM actions a WHERE (a.workspace IS NULL OR a.workspace {AMONG})"
-        " AND (:who = '' OR a.who = :who OR substr(a.who, 1, length(:who) + 1) = :who || ':')"
-        " AND (:what = '' OR a.what = :what) AND a.at >= :since"
-        " AND (:memories IS NULL OR a.id IN (SELECT id FROM about)) ORDER BY a.at DESC, a.id DESC",
-        values,
-    )
-    for row in rows:
+    for row in connection.execute(SQL["actions"], values):
         detail = json.loads(row["detail"])
         yield {
             "action": row["id"],
             "at": row["at"],
             "ns": names.get(row["workspace"]),
             **{name: row[name] for name in ("who", "what", "key", "state", "undone")},
-            "undoable": bool(row["spliced"] or row["shifted"]) and row["state"] == "done" and row["undone"] is None,
+            "undoable": bool(row["undoable"]),
             "paths": list(dict.fromkeys(detail.pop("paths", ()))),
             "detail": {name: value for name, value in detail.items() if value not in ([], ())},
         }
@@ -217,24 +188,14 @@ def _edits(connection: Connection, names: dict[int, str], values: dict[str, Any]
     """What editors saved: all memories that one batch found changed are one entry."""
     if values["who"] not in ("", "editor"):
         return
-    times = connection.execute(
-        "SELECT DISTINCT v.at, m.workspace FROM versions v JOIN memories m ON m.id = v.memory"
-        f" WHERE v.who = 'editor' AND v.action IS NULL AND v.at >= :since AND m.workspace {AMONG}"
-        " AND (:memories IS NULL OR m.id IN (SELECT value FROM json_each(:memories))) ORDER BY v.at DESC",
-        values,
-    )
-    for at, workspace in times:
+    for at, workspace in connection.execute(SQL["times_of_edits"], values):
         entry = _edit(connection, at, workspace, names[workspace])
         if values["what"] in ("", entry["what"]):
             yield entry
 
 
 def _edit(connection: Connection, at: str, workspace: int, ns: str) -> JsonObject:
-    rows = connection.execute(
-        "SELECT v.number, v.digest, v.path, m.slug FROM versions v JOIN memories m ON m.id = v.memory"
-        " WHERE v.at = ? AND m.workspace = ? AND v.who = 'editor' AND v.action IS NULL ORDER BY v.path, m.start_line",
-        (at, workspace),
-    ).fetchall()
+    rows = connection.execute(SQL["edited"], (at, workspace)).fetchall()
     whats = {"removed" if not row["digest"] else "added" if row["number"] == 1 else "changed" for row in rows}
     keys = [_key_at(row) for row in rows]
     paths = list(dict.fromkeys(row["path"] for row in rows))
@@ -254,39 +215,19 @@ def _key_at(row: Row) -> str:
 # --- what can be undone -------------------------------------------------------------------------------------
 
 
-def action(stores: Stores, indexes: Indexes, number: int) -> Row | None:
-    """One action of these workspaces."""
-    return _action(stores, indexes, "a.id = :id", {"id": number})
+def action(stores: Stores, indexes: Indexes, number: int, who: str = "") -> Row | None:
+    """One action of these workspaces; 0: the last change that someone made and nobody undid.
 
-
-def last(stores: Stores, indexes: Indexes, who: str) -> Row | None:
-    """The last change that someone made and nobody undid; a job's is never the one that is meant."""
-    clause = (
-        "(spliced OR shifted) AND a.who = :who AND a.who NOT LIKE 'job:%' AND a.who <> 'editor' AND a.what <> 'undo'"
-        " AND a.state = 'done' AND a.undone IS NULL"
-    )
-    return _action(stores, indexes, clause, {"who": who})
-
-
-def _action(stores: Stores, indexes: Indexes, clause: str, values: dict[str, Any]) -> Row | None:
-    row: Row | None = stores.ledger.reader.execute(
-        f"SELECT a.*, {CHANGED} FROM actions a WHERE {clause} AND a.workspace {AMONG} ORDER BY a.id DESC LIMIT 1",
-        {**values, "workspaces": workspace_ids(indexes)},
-    ).fetchone()
+    A job's is never the one that is meant.
+    """
+    values = {"id": number, "who": who, "workspaces": workspace_ids(indexes)}
+    row: Row | None = stores.ledger.reader.execute(SQL["action"], values).fetchone()
     return row
 
 
 def since(stores: Stores, workspace: int, action: int) -> str:
     """Who changed the files of an action after it, in words."""
-    rows = stores.ledger.reader.execute(
-        "SELECT a.who || ' (' || a.what || ', action ' || a.id || ')' AS name, a.at AS at FROM actions a"
-        " JOIN splices s ON s.action = a.id WHERE a.id > :id AND a.workspace = :workspace AND a.state = 'done'"
-        " AND s.path IN (SELECT path FROM splices WHERE action = :id)"
-        " UNION SELECT 'an editor', v.at FROM versions v JOIN memories m ON m.id = v.memory"
-        " WHERE m.workspace = :workspace AND v.who = 'editor' AND v.at > (SELECT at FROM actions WHERE id = :id)"
-        " AND v.path IN (SELECT path FROM splices WHERE action = :id) ORDER BY at DESC LIMIT 3",
-        {"id": action, "workspace": workspace},
-    ).fetchall()
+    rows = stores.ledger.reader.execute(SQL["changed_since"], {"id": action, "workspace": workspace})
     return ", ".join(f"{row['name']} at {row['at'][:16]}Z" for row in rows)
 
 
@@ -296,15 +237,7 @@ def since(stores: Stores, workspace: int, action: int) -> str:
 def trash(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
     """The memories and the whole files that are gone, last first, each with the command that restores it."""
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
-    rows = connection.execute(
-        "SELECT m.id, m.workspace, m.slug, m.heading, m.gone, v.path, v.who, v.action, v.number,"
-        " (SELECT MAX(t.number) FROM versions t JOIN texts x ON x.digest = t.digest WHERE t.memory = m.id) AS text"
-        " FROM memories m JOIN versions v ON v.memory = m.id"
-        " AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)"
-        f" WHERE m.gone IS NOT NULL AND m.workspace {AMONG} ORDER BY m.gone DESC, m.id DESC",
-        {"workspaces": workspace_ids(indexes)},
-    ).fetchall()
-    rows = [row for row in rows if row["text"] is not None]
+    rows = connection.execute(SQL["gone"], {"workspaces": workspace_ids(indexes)}).fetchall()
     shown = [_gone_memory(connection, row, names) for row in rows[:limit]]
     files = [file for index in indexes for file in _gone_files(stores, index)]
     return {"memories": shown, "total": len(rows), "files": files[:limit]}
@@ -331,9 +264,6 @@ def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
 
 def lost(stores: Stores, index: WorkspaceIndex, path: str = "") -> list[Row]:
     """The losses of whole files that nobody has undone, last first."""
-    return stores.ledger.reader.execute(
-        'SELECT a.id, a.at, a.what, s.path, s."before" FROM actions a JOIN splices s ON s.action = a.id'
-        " WHERE a.workspace = ? AND a.what IN (?, ?) AND a.undone IS NULL AND (? = '' OR s.path = ?)"
-        " ORDER BY a.id DESC",
-        (index.id, *LOSSES, path, path),
-    ).fetchall()
+    removed, emptied = LOSSES
+    values = {"workspace": index.id, "removed": removed, "emptied": emptied, "path": path}
+    return stores.ledger.reader.execute(SQL["lost"], values).fetchall()
