@@ -22,7 +22,7 @@ def test_sqlite_takes_every_query(file, tmp_path):
     assert module.SQL
     with closing(Ledger(tmp_path / "state.db")) as ledger:
         for name, query in module.SQL.items():
-            complete = query.format(among="1")
+            complete = query.format(which="1")
             numbered = max(map(int, re.findall(r"\?(\d+)", complete)), default=complete.count("?"))
             names = dict.fromkeys(re.findall(r":(\w+)", complete))
             assert ledger.reader.execute(f"EXPLAIN {complete}", names or (None,) * numbered).fetchone(), name

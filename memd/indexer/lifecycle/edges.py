@@ -14,6 +14,7 @@ from memd.errors import UsageError
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.indexer.views.keys import Indexes
@@ -21,15 +22,8 @@ from memd.lifecycle import lives
 from memd.lifecycle.lives import Edge
 from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
 
-LIVING = (
-    "e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND"
-    f" {lookup.ALIVE.replace('m.', 'a.')} AND {lookup.ALIVE.replace('m.', 'b.')}"
-)
-"""Both ends are in files, and neither has expired."""
-
-TABLES = "edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other"
-COLUMNS = "e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.accesses, e.accessed"
 STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
+SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=lookup.ALIVE.replace("m.", "b."))
 EITHER_WAY = "((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))"
 """The edges between two memories, in either direction."""
 TAKEN, WITHERED = 1, 2
@@ -52,37 +46,29 @@ def batches(rows: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
 
 def insert(connection: Connection, workspace: int, edge: Triple, weight: float, origin: str, now: str) -> int:
     """Add an edge unless there is one, also a removed one; returns how many were added."""
-    return connection.execute(
-        "INSERT OR IGNORE INTO edges (workspace, one, other, rel, base, weight, origin, made)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (workspace, *edge, weight, weight, origin, now),
-    ).rowcount
+    return connection.execute(SQL["insert"], (workspace, *edge, weight, origin, now)).rowcount
 
 
-def select(connection: Connection, clause: str, values: Sequence[object], order: str = "") -> list[Edge]:
-    """The living edges that meet a clause."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM {TABLES} WHERE {clause} AND {LIVING} {order}", values)
-    return [Edge(**dict(row)) for row in rows]
+def select(connection: Connection, which: str, values: Sequence[object]) -> list[Edge]:
+    """The living edges that meet a clause, which may have their order."""
+    return [Edge(**dict(row)) for row in connection.execute(SQL["living"].format(which=which), values)]
 
 
 def of(
     connection: Connection, memories: Collection[int], *, rel: Relation | None = None, least: float = 0.0
 ) -> list[Edge]:
     """The edges of some memories, in both directions, the strongest first."""
-    found: dict[int, Edge] = {}
-    values = (json.dumps(list(memories)), rel, rel, least)
-    for end in ("one", "other"):
-        clause = f"e.{end} IN (SELECT value FROM json_each(?)) AND (? IS NULL OR e.rel = ?) AND e.weight >= ?"
-        found |= {edge.id: edge for edge in select(connection, clause, values)}
-    return sorted(found.values(), key=lambda edge: (-edge.weight, edge.one, edge.other, edge.rel))
+    ends = "SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.{} = w.value"
+    which = f"e.id IN ({ends.format('one')} UNION {ends.format('other')}) AND (?2 IS NULL OR e.rel = ?2)"
+    return select(connection, f"{which} AND e.weight >= ?3 {STRONGEST}", (json.dumps(list(memories)), rel, least))
 
 
 def all_of(
     connection: Connection, workspace: int, *, rel: Relation | None = None, least: float = 0.0, most: int = -1
 ) -> list[Edge]:
     """The edges of a workspace, the strongest first."""
-    clause = "e.workspace = ? AND (? IS NULL OR e.rel = ?) AND e.weight >= ?"
-    return select(connection, clause, (workspace, rel, rel, least, most), f"{STRONGEST} LIMIT ?")
+    which = f"e.workspace = ?1 AND (?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3 {STRONGEST} LIMIT ?4"
+    return select(connection, which, (workspace, rel, least, most))
 
 
 def between(connection: Connection, one: int, other: int) -> list[Edge]:
@@ -96,7 +82,7 @@ def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
         "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
         " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
     )
-    return select(connection, clause, (workspace, lives.RELATED, most), f"{STRONGEST} LIMIT ?")
+    return select(connection, f"{clause} {STRONGEST} LIMIT ?", (workspace, lives.RELATED, most))
 
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
@@ -128,11 +114,7 @@ class AgedEdges:
 
 def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
     """Add up some entries of what was shown together, each once; returns how many there were."""
-    rows = connection.execute(
-        "SELECT t.one, t.other, t.client, t.hour FROM together t CROSS JOIN memories m ON m.id = t.one"
-        " WHERE m.workspace = ? AND NOT t.counted LIMIT ?",
-        (workspace, PAGE),
-    ).fetchall()
+    rows = connection.execute(SQL["shown_together"], (workspace, PAGE)).fetchall()
     for (one, other), hours in grouped(((row["one"], row["other"]), row["hour"]) for row in rows).items():
         done.strengthened += _strengthen(connection, one, other, hours)
     mark = "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?"
@@ -147,20 +129,14 @@ def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[st
     for row in rows:
         base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
-        connection.execute(
-            "UPDATE edges SET accesses = accesses + ?, base = ?, weight = ?, accessed = ?, removed = 0 WHERE id = ?",
-            (len(hours), base, base, last, row["id"]),
-        )
+        connection.execute(SQL["strengthen"], (len(hours), base, last, row["id"]))
     return len(rows)
 
 
 def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[int, float]]:
     """The edges that time has changed, with their new weight; reads only."""
-    rows = connection.execute(
-        "SELECT id, base, weight, origin, accesses, COALESCE(accessed, made) AS used FROM edges WHERE workspace = ?"
-        " AND removed = 0 AND origin IN (?, ?) AND (weight <> base OR (accesses < ? AND COALESCE(accessed, made) < ?))",
-        (workspace, *lives.OBSERVED, lives.USED, actions.in_utc(now - lives.REST)),
-    )
+    unused = (lives.USED, actions.in_utc(now - lives.REST))
+    rows = connection.execute(SQL["fading"], (workspace, *lives.OBSERVED, *unused))
     found = []
     for row in rows:
         idle = now - datetime.fromisoformat(row["used"])
@@ -325,13 +301,8 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
         raise UsageError(f"`{target.key}` cannot contain itself", "give the summary a key of its own")
     if len(found) < FEWEST:
         raise UsageError("a summary needs at least two different sources", "for example: --sources KEY,KEY")
-    # Everything that contains the summary, directly or through others.
-    containing = (
-        "WITH RECURSIVE above(id) AS (SELECT one FROM edges WHERE other = ?1 AND rel = ?2 AND NOT removed"
-        " UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = ?2 AND NOT e.removed)"
-        " SELECT id FROM above"
-    )
-    above = found.keys() & catalog.numbers_of(stores.ledger.reader, containing, target.memory, lives.CONTAINS)
+    containing = catalog.numbers_of(stores.ledger.reader, SQL["containing"], target.memory, lives.CONTAINS)
+    above = found.keys() & containing
     if above:
         raise UsageError(f"`{found[min(above, key=str)]}` contains `{target.key}` itself", "leave it out")
     return list(found.values())

@@ -12,19 +12,11 @@ from sqlite3 import Connection, Row
 
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
+from memd.indexer.store.queries import queries
 from memd.lifecycle.lives import BASE, Life
 from memd.models import JsonObject, Tier
 
-COLUMNS = (
-    "m.id, m.tier, m.kind, m.role, m.first_seen, m.tags, m.declared, m.importance, m.accesses, m.days, m.accessed,"
-    " m.useful, m.moved, m.moved_by, m.home, m.deleted,"
-    " (SELECT COALESCE(MAX(o.accesses), 0) FROM edges e JOIN memories o"
-    " ON o.id = CASE e.rel WHEN 'refines' THEN e.other ELSE e.one END"
-    " WHERE NOT e.removed AND e.origin = 'rule' AND ((e.one = m.id AND e.rel = 'refines')"
-    " OR (e.other = m.id AND e.rel = 'merged_into'))) AS inherited,"
-    " EXISTS (SELECT 1 FROM edges e JOIN memories k ON k.id = e.other WHERE e.one = m.id AND e.rel = 'merged_into'"
-    " AND NOT e.removed AND k.file IS NOT NULL) AS merged"
-)
+SQL = queries(__file__)
 TIER = ("tier", "moved", "moved_by", "moved_why", "home", "deleted")
 """The columns that a move changes."""
 
@@ -43,17 +35,14 @@ class TierMove:
 
 
 def life_of(connection: Connection, memory: int) -> Life:
-    return _life(connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id = ?", (memory,)).fetchone())
+    return _life(connection.execute(SQL["lives"].format(which="m.id = ?"), (memory,)).fetchone())
 
 
 def lives(connection: Connection, workspace: int, after: int = 0, most: int = 500) -> list[Life]:
     """The lives of the memories that are in files, by number, a page at a time."""
-    rows = connection.execute(
-        # The plus makes SQLite read by number: with an index of the workspace, every page would sort all rows.
-        f"SELECT {COLUMNS} FROM memories m WHERE +m.workspace = ? AND +m.file IS NOT NULL AND m.id > ?"
-        " ORDER BY m.id LIMIT ?",
-        (workspace, after, most),
-    )
+    # The plus makes SQLite read by number: with an index of the workspace, every page would sort all rows.
+    page = "+m.workspace = ? AND +m.file IS NOT NULL AND m.id > ? ORDER BY m.id LIMIT ?"
+    rows = connection.execute(SQL["lives"].format(which=page), (workspace, after, most))
     return [_life(row) for row in rows]
 
 
@@ -154,32 +143,20 @@ def record_accesses(
     insert = f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}"
     connection.executemany(insert, [(memory, client, hour) for memory in seen])
     if together:
-        # Only linked pairs: others have nothing to strengthen.
-        connection.executemany(
-            "INSERT OR IGNORE INTO together (one, other, client, hour) SELECT ?1, ?2, ?3, ?4 WHERE EXISTS"
-            " (SELECT 1 FROM edges WHERE (one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))",
-            [(one, other, client, hour) for one, other in combinations(seen, 2)],
-        )
+        pairs = [(one, other, client, hour) for one, other in combinations(seen, 2)]
+        connection.executemany(SQL["shown_together"], pairs)
 
 
 def uncounted(connection: Connection, workspace: int, after: int, most: int) -> list[int]:
     """Memories that were accessed since the last reflection, by number."""
-    rows = connection.execute(
-        "SELECT DISTINCT a.memory FROM accesses a JOIN memories m ON m.id = a.memory"
-        " WHERE m.workspace = ? AND a.memory > ? AND NOT a.counted ORDER BY a.memory LIMIT ?",
-        (workspace, after, most),
-    )
+    rows = connection.execute(SQL["uncounted"], (workspace, after, most))
     return [row[0] for row in rows]
 
 
 def counted(connection: Connection, page: Iterable[Life], now: datetime) -> list[Life]:
     """Lives as the next reflection will leave them, with all accesses counted."""
     lives = {life.memory: life for life in page}
-    rows = connection.execute(
-        "SELECT memory, COUNT(*) AS times, GROUP_CONCAT(DISTINCT hour) AS hours FROM accesses"
-        " WHERE NOT counted AND memory IN (SELECT value FROM json_each(?)) GROUP BY memory",
-        (json.dumps(list(lives)),),
-    )
+    rows = connection.execute(SQL["counts"], (json.dumps(list(lives)),))
     lives |= {row["memory"]: _with_counts(lives[row["memory"]], row["times"], row["hours"], now) for row in rows}
     return list(lives.values())
 
@@ -205,11 +182,7 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
 
 def told_counts(connection: Connection, workspace: int) -> dict[int, int]:
     """How often each memory was shown in an hour in which the same client said what was useful."""
-    query = (
-        "SELECT a.memory, COUNT(*) FROM accesses a WHERE (a.client, a.hour) IN"
-        " (SELECT who, substr(at, 1, 13) FROM actions WHERE workspace = ? AND what = 'useful') GROUP BY a.memory"
-    )
-    return dict(connection.execute(query, (workspace,)))
+    return dict(connection.execute(SQL["told_counts"], (workspace,)))
 
 
 def sweep_accesses(connection: Connection, now: datetime) -> None:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
 from sqlite3 import Connection, Row
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
@@ -45,6 +45,8 @@ quarter to a third of passages that answer one question, and at most 4 in 1,000 
 SAID_AGAIN_AT, THE_SAME_AT = 1 / 7, 2 / 7
 """Between a paraphrase and the same text: above the first are 70 % of paraphrases and fewer than 1 % of other facts
 about the same subject; above the second 99 % of trivial edits (benchmarks/likeness.py)."""
+
+SQL = queries(__file__, is_pinned=lookup.IS_PINNED)
 
 SIMILAR = "similar"
 MOST_EDGES = 5
@@ -117,13 +119,7 @@ def workspaces_to_compare(stores: Stores) -> list[WorkspaceIndex]:
 
 def _changed(connection: Connection, workspace: int, model: int, most: int) -> list[Row]:
     """Memories whose text was not compared yet and whose chunks all have vectors, by number."""
-    return connection.execute(
-        "SELECT m.id, m.digest FROM memories m WHERE m.workspace = ? AND m.file IS NOT NULL"
-        " AND m.compared <> m.digest AND EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id)"
-        " AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)) ORDER BY m.id LIMIT ?",
-        (workspace, model, most),
-    ).fetchall()
+    return connection.execute(SQL["changed"], (workspace, model, most)).fetchall()
 
 
 def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers: Sequence[int]) -> list[SimilarPair]:
@@ -245,12 +241,7 @@ def _make_room(connection: Connection, pair: SimilarPair, weight: float) -> bool
 
 def _automatic(connection: Connection, memory: int) -> list[Row]:
     """The automatic edges of a memory to memories in files, the strongest first."""
-    return connection.execute(
-        "SELECT e.id, e.one, e.other, e.weight FROM edges e JOIN memories o"
-        " ON o.id = CASE WHEN e.one = ?1 THEN e.other ELSE e.one END WHERE (e.one = ?1 OR e.other = ?1)"
-        f" AND e.origin = ?2 AND e.removed = 0 AND o.file IS NOT NULL {edges.STRONGEST}",
-        (memory, SIMILAR),
-    ).fetchall()
+    return connection.execute(SQL["automatic"], (memory, SIMILAR)).fetchall()
 
 
 def _drop(connection: Connection, numbers: Collection[int]) -> None:
@@ -259,11 +250,8 @@ def _drop(connection: Connection, numbers: Collection[int]) -> None:
 
 def refuse(connection: Connection, workspace: int, one: int, other: int, now: datetime) -> None:
     """Keep two memories from being linked again because they are similar."""
-    connection.execute(
-        "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, removed)"
-        " VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?) ON CONFLICT DO UPDATE SET removed = excluded.removed",
-        (workspace, *ends(one, other, RELATED), RELATED, SIMILAR, in_utc(now), edges.TAKEN),
-    )
+    edge = (*ends(one, other, RELATED), RELATED)
+    connection.execute(SQL["refuse"], (workspace, *edge, SIMILAR, in_utc(now), edges.TAKEN))
 
 
 # --- judging: which pairs say the same, which replace another, and which are in doubt -----------------------
@@ -300,8 +288,8 @@ class JudgedPairs:
 def similar_since(connection: Connection, workspace: int, since: str) -> list[SimilarPair]:
     """The pairs that were found to be similar since a moment, the most similar first."""
     clause = "e.workspace = ? AND e.rel = ? AND e.origin = ? AND e.made > ?"
-    values, order = (workspace, RELATED, SIMILAR, since), "ORDER BY e.base DESC, e.one, e.other"
-    return [SimilarPair(edge.one, edge.other, edge.base) for edge in edges.select(connection, clause, values, order)]
+    ordered, values = f"{clause} ORDER BY e.base DESC, e.one, e.other", (workspace, RELATED, SIMILAR, since)
+    return [SimilarPair(edge.one, edge.other, edge.base) for edge in edges.select(connection, ordered, values)]
 
 
 def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[Rule], now: datetime) -> JudgedPairs:
@@ -340,12 +328,7 @@ def untied(connection: Connection, refined: Sequence[tuple[int, int, str]]) -> i
 
 def drop_outdated(connection: Connection, workspace: int, since: str) -> None:
     """Drop what a rule decided about texts that changed since a moment: they are judged again."""
-    connection.execute(
-        "DELETE FROM edges WHERE workspace = ?1 AND origin = ?2 AND rel = ?3 AND removed = 0 AND (one IN"
-        " (SELECT id FROM memories WHERE workspace = ?1 AND changed > ?4) OR other IN"
-        " (SELECT id FROM memories WHERE workspace = ?1 AND changed > ?4))",
-        (workspace, BY_RULE, REFINES, since),
-    )
+    connection.execute(SQL["drop_outdated"], (workspace, BY_RULE, REFINES, since))
 
 
 # --- doubtful pairs: nearly one text, with other numbers or names ---------------------------------------------
@@ -437,7 +420,7 @@ class _MemoryText:
 
     memory: int
     role: str
-    pinned: bool
+    pinned: int
     heading: str
     date: str
     first_seen: str
@@ -447,7 +430,7 @@ class _MemoryText:
     @property
     def exempt(self) -> bool:
         """Pinned memories and `MEMORY.md` never become dormant."""
-        return self.pinned or self.role == "memory"
+        return bool(self.pinned) or self.role == "memory"
 
     def precedence(self, keep: str) -> tuple[float | str, ...]:
         """Sorts the memory that stays first: pinned, `MEMORY.md`, a topic, then as `keep` says, then the older one."""
@@ -458,20 +441,8 @@ class _MemoryText:
 
 
 def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, _MemoryText]:
-    rows = connection.execute(
-        "SELECT m.id, m.role, m.declared, m.heading, m.date, m.first_seen, m.importance, c.text FROM memories m"
-        " JOIN chunks c ON c.memory = m.id WHERE m.file IS NOT NULL"
-        " AND m.id IN (SELECT value FROM json_each(?)) ORDER BY m.id, c.start_line, c.id",
-        (json.dumps(sorted(memories)),),
-    )
-    found: dict[int, _MemoryText] = {}
-    for number, some in groupby(rows, key=lambda row: int(row["id"])):
-        chunks = list(some)
-        first, text = chunks[0], "\n".join(chunk["text"] for chunk in chunks)
-        pinned = bool(json.loads(first["declared"]).get("pinned"))
-        columns = {name: first[name] for name in ("role", "heading", "date", "first_seen", "importance")}
-        found[number] = _MemoryText(number, pinned=pinned, text=text, **columns)
-    return found
+    rows = connection.execute(SQL["texts"], (json.dumps(sorted(memories)),))
+    return {row["memory"]: _MemoryText(**dict(row)) for row in rows}
 
 
 def refines(later: _MemoryText, earlier: _MemoryText) -> bool:

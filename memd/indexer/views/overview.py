@@ -110,7 +110,7 @@ def dormant(stores: Stores, indexes: Indexes, limit: int) -> tuple[list[JsonObje
 def stats(stores: Stores, indexes: Indexes, days: int = 0) -> JsonObject:
     """Counts of everything that is kept, and the bytes on disk; with `days`, the tiers at the end of each of them."""
     connection, values = stores.ledger.reader, {"workspaces": workspace_ids(indexes)}
-    query = SQL["counts"].format(among=_versions_among(stores, indexes))
+    query = SQL["counts"].format(which=_versions_among(stores, indexes))
     counts: JsonObject = json.loads(connection.execute(query, values).fetchone()[0])
     return {
         "files": sum(len(index.files) for index in indexes),
@@ -181,7 +181,7 @@ def timeline(
     connection = stores.ledger.reader
     values = {"workspaces": workspace_ids(indexes), "since": since, "until": until, "few": DAY_KEYS}
     notes = dict(connection.execute(SQL["noted"], values))
-    wanted = SQL["written"].format(among=_versions_among(stores, indexes)), SQL["moved"], SQL["done"]
+    wanted = SQL["written"].format(which=_versions_among(stores, indexes)), SQL["moved"], SQL["done"]
     rows = [connection.execute(query, values) for query in wanted]
     written, moves, actions = (grouped((row["day"], row) for row in some) for some in rows)
     days = sorted(notes.keys() | written.keys() | moves.keys() | actions.keys(), reverse=True)

@@ -35,7 +35,7 @@ SELECT json_object(
     'gone', (SELECT COUNT(*) FROM memories WHERE gone IS NOT NULL AND workspace AMONG :workspaces)
   ),
   'chunks', (SELECT COUNT(*) FROM chunks WHERE workspace AMONG :workspaces),
-  'versions', (SELECT COUNT(*) FROM versions v WHERE {among}),
+  'versions', (SELECT COUNT(*) FROM versions v WHERE {which}),
   'actions', (SELECT COUNT(*) FROM actions WHERE workspace AMONG :workspaces),
   'edges', json_object(
     'total', (SELECT COUNT(*) FROM living),
@@ -87,7 +87,7 @@ SELECT date(minute, 'localtime') AS day, what, SUM(many) AS n FROM (
   -- By the minute first: turning the time of each of 100,000 versions into a local day takes most of a second.
   SELECT substr(v.at, 1, 16) AS minute, COUNT(*) AS many,
     CASE WHEN v.digest IS NULL THEN 'removed' WHEN v.number = 1 THEN 'added' ELSE 'changed' END AS what
-  FROM versions v WHERE {among} GROUP BY minute, what
+  FROM versions v WHERE {which} GROUP BY minute, what
 )
 WHERE day <> '' AND day >= :since AND (:until = '' OR substr(day, 1, length(:until)) <= :until)
 GROUP BY day, what ORDER BY what

@@ -1,0 +1,28 @@
+-- name: lives
+SELECT m.id, m.tier, m.kind, m.role, m.first_seen, m.tags, m.declared, m.importance, m.accesses, m.days, m.accessed,
+  m.useful, m.moved, m.moved_by, m.home, m.deleted,
+  (SELECT COALESCE(MAX(o.accesses), 0) FROM edges e
+   JOIN memories o ON o.id = CASE e.rel WHEN 'refines' THEN e.other ELSE e.one END
+   WHERE NOT e.removed AND e.origin = 'rule'
+   AND ((e.one = m.id AND e.rel = 'refines') OR (e.other = m.id AND e.rel = 'merged_into'))) AS inherited,
+  EXISTS (SELECT 1 FROM edges e JOIN memories k ON k.id = e.other
+          WHERE e.one = m.id AND e.rel = 'merged_into' AND NOT e.removed AND k.file IS NOT NULL) AS merged
+FROM memories m WHERE {which}
+
+-- name: shown_together
+-- Only linked pairs: others have nothing to strengthen.
+INSERT OR IGNORE INTO together (one, other, client, hour) SELECT ?1, ?2, ?3, ?4
+WHERE EXISTS (SELECT 1 FROM edges WHERE (one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))
+
+-- name: uncounted
+SELECT DISTINCT a.memory FROM accesses a JOIN memories m ON m.id = a.memory
+WHERE m.workspace = ? AND a.memory > ? AND NOT a.counted ORDER BY a.memory LIMIT ?
+
+-- name: counts
+SELECT memory, COUNT(*) AS times, GROUP_CONCAT(DISTINCT hour) AS hours FROM accesses
+WHERE NOT counted AND memory AMONG ? GROUP BY memory
+
+-- name: told_counts
+SELECT a.memory, COUNT(*) FROM accesses a
+WHERE (a.client, a.hour) IN (SELECT who, substr(at, 1, 13) FROM actions WHERE workspace = ? AND what = 'useful')
+GROUP BY a.memory
