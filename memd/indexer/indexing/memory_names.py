@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
+from memd.indexer.store.queries import queries
 from memd.models import Memory, grouped
 from memd.notes.metadata import SUFFIXES, folded, links_of
+
+SQL = queries(__file__)
 
 KEY, ALIAS, TITLE, TAG = range(4)
 """Ranks of a name; the first rank that has a match counts."""
@@ -36,11 +39,7 @@ def _keep_mentions(connection: Connection, number: int, path: str, memory: Memor
     gone = [(number, *target) for target in known.keys() - links.keys()]
     new = [(number, *target, *values) for target, values in links.items() if known.get(target) != values]
     connection.executemany("DELETE FROM mentions WHERE memory = ? AND rel = ? AND target = ?", gone)
-    connection.executemany(
-        "INSERT INTO mentions (memory, rel, target, origin, weight) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET origin = excluded.origin, weight = excluded.weight",
-        new,
-    )
+    connection.executemany(SQL["keep_mention"], new)
     return bool(gone or new)
 
 
@@ -64,12 +63,8 @@ def _bare(name: str) -> str:
 def found_by_name(connection: Connection, workspace: int, targets: Iterable[str]) -> dict[str, int]:
     """The memory that each target names, if it is exactly one."""
     sought = {target: _sought(target) for target in targets}
-    rows = connection.execute(
-        # In this order: starting from the memories, SQLite would look up every name for each of them.
-        "SELECT n.name, n.memory, n.rank, m.slug, f.path FROM json_each(?) w CROSS JOIN names n ON n.name = w.value"
-        " CROSS JOIN memories m ON m.id = n.memory CROSS JOIN files f ON f.id = m.file WHERE m.workspace = ?",
-        (json.dumps(list({name for names in sought.values() for name in names})), workspace),
-    )
+    among = json.dumps(list({name for names in sought.values() for name in names}))
+    rows = connection.execute(SQL["named"], (among, workspace))
     known = grouped((row["name"], row) for row in rows)
     matches = {target: _match(target, known) for target in sought}
     return {target: memory for target, memory in matches.items() if memory is not None}
@@ -116,12 +111,7 @@ def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
     query = "SELECT name FROM names WHERE rank < ? AND memory IN (SELECT value FROM json_each(?))"
     found = {name for (name,) in connection.execute(query, (TAG, about))}
     whole: set[str] = set()
-    placed = connection.execute(
-        "SELECT f.path, m.slug FROM memories m JOIN files f ON f.id = m.file"
-        " WHERE m.id IN (SELECT value FROM json_each(?))",
-        (about,),
-    )
-    for path, slug in placed:
+    for path, slug in connection.execute(SQL["placed"], (about,)):
         parts = PurePosixPath(folded(path)).parts
         bases = {"/".join(parts[at:]) for at in range(len(parts))}
         bases |= {_bare_path(base) for base in bases}

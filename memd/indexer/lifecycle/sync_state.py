@@ -26,6 +26,7 @@ from memd.config.paths import replace_file
 from memd.errors import Refused
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.edges import WITHERED, insert
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, RELATED, ends, strengthened
 from memd.models import RELATIONS, TIERS
@@ -182,6 +183,7 @@ def move_of(facts: Facts) -> tuple[str, ...]:
 # --- exchanging it by files in the workspace ----------------------------------------------------------------
 
 
+SQL = queries(__file__)
 FOLDER = "memory/.memd"
 """Hidden, so that no scan looks into it."""
 LISTED = 20
@@ -295,11 +297,7 @@ class _Run:
 
     def _read(self) -> None:
         """What the ledger holds now."""
-        rows = self.connection.execute(
-            "SELECT m.*, f.path || '#' || m.slug AS name FROM memories m JOIN files f ON f.id = m.file"
-            " WHERE m.workspace = ?",
-            (self.workspace,),
-        ).fetchall()
+        rows = self.connection.execute(SQL["memories"], (self.workspace,)).fetchall()
         self.memories: dict[str, Row] = {row["name"]: row for row in rows}
         names = {row["id"]: row["name"] for row in rows}
         self.edges: dict[Subject, Row] = {
@@ -403,12 +401,8 @@ class _Run:
             row = self._make_edge(rel, self.memories[one]["id"], self.memories[other]["id"], facts)
         if row is not None and (new := facts.get("uses", 0)) != (old := self.learned.uses.get(str(row["id"]), 0)):
             base = strengthened(row["base"], new - old) if row["base"] else 0.0
-            self.connection.execute(
-                "UPDATE edges SET accesses = MAX(0, accesses + ?), base = ?, weight = ?,"
-                " accessed = NULLIF(MAX(COALESCE(accessed, ''), ?), ''),"
-                f" removed = CASE removed WHEN {WITHERED} THEN 0 ELSE removed END WHERE id = ?",
-                (new - old, base, base, facts.get("used", ""), row["id"]),
-            )
+            values = (new - old, base, facts.get("used", ""), WITHERED, row["id"])
+            self.connection.execute(SQL["use_edge"], values)
             _keep(self.learned.uses, str(row["id"]), new or None)
             self.done.edges += 1
         return True

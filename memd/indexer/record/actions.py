@@ -12,8 +12,11 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.errors import Busy, Conflict
+from memd.indexer.store.queries import queries
 from memd.models import digest_of
 from memd.notes.read import common_prefix
+
+SQL = queries(__file__)
 
 
 def now() -> str:
@@ -31,11 +34,7 @@ def begin(
 ) -> int:  # fmt: skip
     """Record that an action is about to change these files; returns its number."""
     detail = json.dumps({"paths": list(paths)}, ensure_ascii=False) if paths else "{}"
-    inserted = connection.execute(
-        "INSERT INTO actions (at, workspace, who, what, key, request, state, detail)"
-        " VALUES (?, ?, ?, ?, ?, ?, 'begun', ?)",
-        (at or now(), workspace, who, what, key, request or None, detail),
-    )
+    inserted = connection.execute(SQL["begin"], (at or now(), workspace, who, what, key, request or None, detail))
     return int(inserted.lastrowid or 0)
 
 
@@ -82,12 +81,7 @@ def author(
 
     Actions before `since` do not count. `column="removed"`: who took the text out of the file.
     """
-    rows = connection.execute(
-        # By the path first: there may be thousands of actions, and a few that touched this file.
-        'SELECT a.id, a.who, s."after", s.inserted, s.removed FROM splices s CROSS JOIN actions a ON a.id = s.action'
-        " WHERE a.workspace = ? AND s.path = ? AND a.at >= ? AND a.state <> 'failed' ORDER BY a.id DESC LIMIT 200",
-        (workspace, path, since),
-    ).fetchall()
+    rows = connection.execute(SQL["touching"], (workspace, path, since)).fetchall()
     sought = text.strip()
 
     def spliced(row: Row) -> str:
@@ -121,10 +115,8 @@ class LifeChange:
 
 
 def keep_change(connection: Connection, action: int, nth: int, memory: int, what: str, before: Any, after: Any) -> None:
-    connection.execute(
-        'INSERT INTO shifts (action, nth, memory, what, "before", "after") VALUES (?, ?, ?, ?, ?, ?)',
-        (action, nth, memory, what, json.dumps(before), json.dumps(after)),
-    )
+    values = (action, nth, memory, what, json.dumps(before), json.dumps(after))
+    connection.execute(SQL["keep_change"], values)
 
 
 def changes_of(connection: Connection, action: int) -> list[LifeChange]:
@@ -213,9 +205,7 @@ def _to_lines(old: bytes, new: bytes, start: int, tail: int) -> tuple[int, int]:
 
 def keep_splice(connection: Connection, action: int, nth: int, splice: Splice) -> None:
     packed = replace(splice, removed=zlib.compress(splice.removed), inserted=zlib.compress(splice.inserted))
-    columns = 'action, nth, path, start, removed, inserted, "before", "after", leading, trailing'
-    query = f"INSERT OR REPLACE INTO splices ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    connection.execute(query, (action, nth, *astuple(packed)))
+    connection.execute(SQL["keep_splice"], (action, nth, *astuple(packed)))
 
 
 def splices_of(connection: Connection, action: int) -> list[Splice]:
@@ -277,10 +267,8 @@ def add_proposal(connection: Connection, workspace: int, who: str, method: str, 
         raise Busy(f"{MOST_PROPOSALS} proposals wait here already, and this one was not kept", "memd proposal list")
     # An id, so that a repeated acceptance is carried out once.
     signed = {"request_id": f"proposal:{digest}:{now()}", **params}
-    inserted = connection.execute(
-        "INSERT INTO proposals (workspace, at, who, method, params, digest) VALUES (?, ?, ?, ?, ?, ?)",
-        (workspace, now(), who, method, json.dumps(signed, ensure_ascii=False), digest),
-    )
+    values = (workspace, now(), who, method, json.dumps(signed, ensure_ascii=False), digest)
+    inserted = connection.execute(SQL["add_proposal"], values)
     return int(inserted.lastrowid or 0)
 
 

@@ -9,11 +9,12 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
+from memd.indexer.store.queries import queries
 from memd.models import JsonObject, grouped
 
 PEOPLE = ("cli", "editor", "web")
 """Authors that are a person: whoever types commands, and whoever edits the files."""
-BY_OTHERS = f"v.digest IS NOT NULL AND v.who NOT IN {PEOPLE}"
+SQL = queries(__file__, by_others=f"v.digest IS NOT NULL AND v.who NOT IN {PEOPLE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,7 @@ def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
 
 def forget_removals(connection: sqlite3.Connection, memories: Iterable[int]) -> None:
     """Take back the last version of memories that turned out not to have left the files."""
-    connection.executemany(
-        "DELETE FROM versions WHERE memory = :memory AND digest IS NULL"
-        " AND number = (SELECT MAX(number) FROM versions WHERE memory = :memory)",
-        [{"memory": memory} for memory in memories],
-    )
+    connection.executemany(SQL["forget_removal"], [(memory,) for memory in memories])
 
 
 def versions(connection: sqlite3.Connection, memory: int) -> list[MemoryVersion]:
@@ -61,12 +58,7 @@ def versions(connection: sqlite3.Connection, memory: int) -> list[MemoryVersion]
 
 def with_authors(connection: sqlite3.Connection, rows: Sequence[tuple[int, JsonObject]]) -> list[JsonObject]:
     """The rows of some memories; with `written_by` where others than a person wrote a version, in that order."""
-    found = connection.execute(
-        f"SELECT v.memory, v.who FROM versions v WHERE v.memory IN (SELECT value FROM json_each(?)) AND {BY_OTHERS}"
-        " GROUP BY v.memory, v.who ORDER BY v.memory, MIN(v.number)",
-        (json.dumps([memory for memory, _ in rows]),),
-    )
-    authors = grouped(found)
+    authors = grouped(connection.execute(SQL["authors"], (json.dumps([memory for memory, _ in rows]),)))
     return [{**row, "written_by": authors[memory]} if memory in authors else row for memory, row in rows]
 
 
@@ -74,12 +66,7 @@ def authors_at(
     connection: sqlite3.Connection, workspace: int, path: str, first: int = 1, last: int = sys.maxsize
 ) -> JsonObject:
     """`written_by`, as `with_authors` has it, of everything in some lines of a file; empty where a person wrote it."""
-    found = connection.execute(
-        "SELECT DISTINCT v.who FROM files f JOIN memories m ON m.file = f.id JOIN versions v ON v.memory = m.id"
-        f" WHERE f.workspace = ? AND f.path = ? AND m.start_line <= ? AND m.end_line >= ? AND {BY_OTHERS} ORDER BY 1",
-        (workspace, path, last, first),
-    )
-    names = [row[0] for row in found]
+    names = [name for (name,) in connection.execute(SQL["authors_at"], (workspace, path, last, first))]
     return {"written_by": names} if names else {}
 
 
@@ -94,12 +81,7 @@ def expire(connection: sqlite3.Connection, before: str) -> int:
 
     The last two versions of every memory stay: the current one (or its removal) and the one before.
     """
-    dropped = connection.execute(
-        "DELETE FROM versions WHERE EXISTS (SELECT 1 FROM versions n WHERE n.memory = versions.memory"
-        " AND n.number = versions.number + 1 AND n.at < :before) AND number <"
-        " (SELECT MAX(number) - 1 FROM versions l WHERE l.memory = versions.memory)",
-        {"before": before},
-    ).rowcount
+    dropped = connection.execute(SQL["expire"], (before,)).rowcount
     connection.execute("DELETE FROM splices WHERE action IN (SELECT id FROM actions WHERE at < ?)", (before,))
     connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
     return dropped

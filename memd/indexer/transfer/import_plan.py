@@ -19,6 +19,7 @@ from memd.indexer.lifecycle.lives import update
 from memd.indexer.lifecycle.sync_state import is_count
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject, digest_of
@@ -27,6 +28,7 @@ from memd.notes.merging import IncomingFile, IncomingMemory, MergeResult
 from memd.notes.names import UNSEEN
 from memd.notes.secrets import secrets_in
 
+SQL = queries(__file__)
 MAX_EXPORT = 512 * 1024 * 1024
 DEEPEST = 32
 """Folders on the way to a file; other programs have limits too."""
@@ -218,15 +220,7 @@ def _brought(
     connection: Connection, index: WorkspaceIndex, lives: Lives, paths: Sequence[str]
 ) -> Iterator[tuple[int, JsonObject]]:
     """Memories whose only version is the import's and whose text is the export's."""
-    rows = connection.execute(
-        "SELECT m.id, m.slug, m.digest, f.path FROM memories m JOIN files f ON f.id = m.file"
-        " WHERE m.workspace = ? AND f.path IN (SELECT value FROM json_each(?))"
-        " AND (SELECT COUNT(*) FROM versions v WHERE v.memory = m.id) = 1"
-        " AND EXISTS (SELECT 1 FROM versions v JOIN actions a ON a.id = v.action"
-        "             WHERE v.memory = m.id AND a.what = 'import')",
-        (index.id, json.dumps(list(paths))),
-    )
-    for row in rows:
+    for row in connection.execute(SQL["brought"], (index.id, json.dumps(list(paths)))):
         entry = lives.get((row["path"], row["slug"]))
         if entry is not None and digest_of(text_at(entry, "text")) == row["digest"]:
             yield row["id"], entry
@@ -315,17 +309,10 @@ def _restore_edge(connection: Connection, workspace: int, one: int, other: int, 
     known = origin in OBSERVED_ORIGINS or (origin in FILE_ORIGINS and removed)
     if rel not in RELATIONS or not known or weight is None:
         return
-    connection.execute(
-        "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, accesses, accessed, removed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (one, other, rel) DO UPDATE SET base = excluded.base,"
-        " weight = excluded.weight, made = excluded.made, accesses = excluded.accesses, accessed = excluded.accessed,"
-        " removed = excluded.removed WHERE edges.accesses = 0 AND NOT edges.removed",
-        (
-            workspace, one, other, rel, weight if base is None else base, weight, origin,
-            _moment(edge.get("made")) or actions.in_utc(datetime.now(UTC)), _count(edge.get("accesses")) or 0,
-            _moment(edge.get("accessed")), removed,
-        ),
-    )  # fmt: skip
+    made = _moment(edge.get("made")) or actions.now()
+    used = (_count(edge.get("accesses")) or 0, _moment(edge.get("accessed")))
+    values = (workspace, one, other, rel, weight if base is None else base, weight, origin, made, *used, removed)
+    connection.execute(SQL["restore_edge"], values)
 
 
 # --- values of an export ------------------------------------------------------------------------------------

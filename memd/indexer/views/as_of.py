@@ -27,6 +27,7 @@ from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.store.vector_table import embedded_text
@@ -62,24 +63,12 @@ def _end(period: str) -> datetime:
 
 # --- what was current ---------------------------------------------------------------------------------------
 
-CURRENT = """
-    WITH spans AS (
-        SELECT v.*, LEAD(v.at) OVER (PARTITION BY v.memory ORDER BY v.number) AS until
-        FROM main.versions v JOIN main.memories m ON m.id = v.memory WHERE m.workspace = :workspace
-    )
-    SELECT s.memory, s.number, s.at, s.who, s.digest, s.path, s.heading, s.until IS NULL AS now, m.slug, m.date,
-        m.heading AS heading_now
-    FROM spans s JOIN main.memories m ON m.id = s.memory
-    WHERE s.digest IS NOT NULL AND (s.until IS NULL OR s.until > :at)
-        AND (s.at <= :at OR (s.number = 1 AND m.date <> '' AND m.date <= :day))
-        AND (m.expires IS NULL OR m.expires > :at) AND (m.deleted IS NULL OR m.deleted > :at)
-"""
-"""The version of each memory that was current; the first one counts from the date of its note if that is earlier."""
+SQL = queries(__file__)
 
 
 def current(connection: sqlite3.Connection, workspace: int, when: str) -> list[sqlite3.Row]:
     day = datetime.fromisoformat(when).astimezone().date().isoformat()
-    return connection.execute(CURRENT, {"workspace": workspace, "at": when, "day": day}).fetchall()
+    return connection.execute(SQL["current"], {"workspace": workspace, "at": when, "day": day}).fetchall()
 
 
 def slug_then(row: sqlite3.Row) -> str:
@@ -252,16 +241,12 @@ class _PastWorkspace:
     def _memory(self, row: sqlite3.Row, then: Memory, file: int) -> None:
         run = self.connection.execute
         run("INSERT INTO temp.memories SELECT * FROM main.memories WHERE id = ?", (row["memory"],))
-        run(
-            "UPDATE temp.memories SET file = ?, slug = ?, heading = ?, gone = NULL WHERE id = ?",
-            (file, slug_then(row), row["heading"], row["memory"]),
-        )
+        placed = "UPDATE temp.memories SET file = ?, slug = ?, heading = ?, gone = NULL WHERE id = ?"
+        run(placed, (file, slug_then(row), row["heading"], row["memory"]))
         if row["slug"]:
             # A section has its own tags; those of a file are in its front matter, which is not part of its text.
-            run(
-                "UPDATE temp.memories SET kind = ?, tags = ?, declared = ? WHERE id = ?",
-                (then.kind, json.dumps(then.declared.tags), json.dumps(asdict(then.declared)), row["memory"]),
-            )
+            said = (then.kind, json.dumps(then.declared.tags), json.dumps(asdict(then.declared)))
+            run("UPDATE temp.memories SET kind = ?, tags = ?, declared = ? WHERE id = ?", (*said, row["memory"]))
 
     def _file(self, path: str) -> int:
         """The number of a file, which may no longer exist."""
@@ -270,10 +255,8 @@ class _PastWorkspace:
         if known:
             return int(known["id"])
         number = min(0, run("SELECT MIN(id) FROM temp.files").fetchone()[0] or 0) - 1
-        run(
-            "INSERT INTO temp.files (id, workspace, path, stem, problem) VALUES (?, ?, ?, ?, '')",
-            (number, *key, PurePosixPath(path).stem),
-        )
+        insert = "INSERT INTO temp.files (id, workspace, path, stem, problem) VALUES (?, ?, ?, ?, '')"
+        run(insert, (number, *key, PurePosixPath(path).stem))
         return number
 
     def postings(self, folder: Path) -> Postings:

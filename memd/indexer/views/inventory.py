@@ -10,13 +10,15 @@ from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
 
 from memd.indexer.query import lookup
-from memd.indexer.query.lookup import ALIVE
 from memd.indexer.record import history
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import AMONG, Indexes, workspace_ids
+from memd.indexer.views.keys import Indexes, workspace_ids
 from memd.models import Filters, JsonObject
 from memd.notes import names
 from memd.notes.sections import STAMP, time_of
+
+SQL = queries(__file__, alive=lookup.ALIVE)
 
 
 class InventoryRow(NamedTuple):
@@ -71,7 +73,7 @@ def list_memories(stores: Stores, indexes: Indexes, filters: Filters, sort: str,
     return {
         "memories": history.with_authors(connection, [(entry.id, entry.as_object()) for entry in page]),
         "total": total,
-        "roles": _roles(connection, indexes),
+        "roles": dict(connection.execute(SQL["roles"], (workspace_ids(indexes),))),
     }
 
 
@@ -79,7 +81,8 @@ def _by_day(
     connection: Connection, indexes: Indexes, filters: Filters, offset: int, limit: int, oldest: bool
 ) -> tuple[list[InventoryRow], int]:
     """One page of the memories and how many there are; without filters only those of the page's days are read."""
-    days = [] if filters else _days(connection, indexes)
+    every = [] if filters else connection.execute(SQL["days"], (workspace_ids(indexes),))
+    days = [date for (date,) in every]
     found = [entry for index in indexes for entry in entries(connection, index, filters)] if filters else []
     total = len(days) or len(found)
     if oldest:
@@ -92,13 +95,6 @@ def _by_day(
         offset -= days.index(on_page[0])
     page = newest(connection, found, offset, limit)
     return page[::-1] if oldest else page, total
-
-
-def _days(connection: Connection, indexes: Indexes) -> list[str]:
-    """The day of each memory, the newest first."""
-    query = f"SELECT date FROM memories WHERE file IS NOT NULL AND deleted IS NULL AND workspace {AMONG}"
-    rows = connection.execute(f"{query} ORDER BY date DESC", {"workspaces": workspace_ids(indexes)})
-    return [date for (date,) in rows]
 
 
 def entries(
@@ -147,23 +143,9 @@ def newest(
     return candidates[offset - begin : offset - begin + limit]
 
 
-def _roles(connection: Connection, indexes: Indexes) -> dict[str, int]:
-    """How many memories each role has, without any filter."""
-    rows = connection.execute(
-        f"SELECT role, COUNT(*) FROM memories WHERE file IS NOT NULL AND workspace {AMONG} GROUP BY role ORDER BY role",
-        {"workspaces": workspace_ids(indexes)},
-    )
-    return dict(rows.fetchall())
-
-
 def _stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[InventoryRow]:
     """The entries with the times of their stamps."""
-    rows = connection.execute(
-        "SELECT m.id, c.text FROM json_each(?) JOIN memories m ON m.id = value"
-        " JOIN chunks c ON c.memory = m.id AND c.start_line = m.start_line"
-        " WHERE instr(char(10) || c.text, char(10) || '_')",
-        (json.dumps([entry.id for entry in found]),),
-    )
+    rows = connection.execute(SQL["stamped"], (json.dumps([entry.id for entry in found]),))
     times = {memory: time_of(text, "") for memory, text in rows}
     return [entry._replace(time=times.get(entry.id) or entry.time) for entry in found]
 
@@ -172,7 +154,6 @@ def _stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[Inve
 
 
 TITLE_COUNTS = 2
-TITLE = "CASE m.heading WHEN '' THEN f.stem ELSE m.heading END"
 MAX_PATTERNS = 50
 """Words that SQLite filters by; for a longer question every entry is counted."""
 HEADING = re.compile(r"\s*(?: {0,3}#{1,6}(?:[ \t].*|[ \t\r]*)|[^\n]+\n {0,3}(?:=+|-+)[ \t\r]*)(?:\n|\Z)")
@@ -221,18 +202,11 @@ def _scores(connection: Connection, index: WorkspaceIndex, words: list[str], fil
     scores: dict[int, int] = {}
     patterns = {f"word{nth}": _like(word) for nth, word in enumerate(dict.fromkeys(words))}
     values = {"workspace": index.id, **patterns}
-    for memory, text, first in connection.execute(
-        "SELECT c.memory, c.text, c.start_line = m.start_line FROM chunks c JOIN memories m ON m.id = c.memory"
-        f" WHERE c.workspace = :workspace AND {ALIVE} AND {_any('c.text', patterns)}",
-        values,
-    ):
+    texts = connection.execute(SQL["texts"].format(which=_any("c.text", patterns)), values)
+    titles = connection.execute(SQL["titles"].format(which=_any("title", patterns)), values)
+    for memory, text, first in texts:
         scores[memory] = scores.get(memory, 0) + _count(body_of(text) if first else text, words)
-    for memory, title in connection.execute(
-        f"SELECT m.id, {TITLE} FROM memories m JOIN files f ON f.id = m.file"
-        f" WHERE m.workspace = :workspace AND {ALIVE} AND {_any(TITLE, patterns)}"
-        " AND EXISTS (SELECT 1 FROM chunks WHERE memory = m.id)",
-        values,
-    ):
+    for memory, title in titles:
         scores[memory] = scores.get(memory, 0) + TITLE_COUNTS * _count(title, words)
     passing = {entry.id for entry in entries(connection, index, filters, scores)} if filters else scores.keys()
     return {memory: score for memory, score in scores.items() if score and memory in passing}

@@ -1,0 +1,17 @@
+-- name: begin
+INSERT INTO actions (at, workspace, who, what, key, request, state, detail) VALUES (?, ?, ?, ?, ?, ?, 'begun', ?)
+
+-- name: touching
+-- By the path first: there may be thousands of actions, and a few that touched this file.
+SELECT a.id, a.who, s."after", s.inserted, s.removed FROM splices s CROSS JOIN actions a ON a.id = s.action
+WHERE a.workspace = ? AND s.path = ? AND a.at >= ? AND a.state <> 'failed' ORDER BY a.id DESC LIMIT 200
+
+-- name: keep_change
+INSERT INTO shifts (action, nth, memory, what, "before", "after") VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: keep_splice
+INSERT OR REPLACE INTO splices (action, nth, path, start, removed, inserted, "before", "after", leading, trailing)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: add_proposal
+INSERT INTO proposals (workspace, at, who, method, params, digest) VALUES (?, ?, ?, ?, ?, ?)
