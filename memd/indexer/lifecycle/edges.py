@@ -94,10 +94,15 @@ def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
     """Remove edges, as part of an action that can be undone."""
     for nth, edge in enumerate(edges):
         row = connection.execute("SELECT removed FROM edges WHERE id = ?", (edge.id,)).fetchone()
-        ends = {"one": edge.one, "other": edge.other, "rel": edge.rel}
         connection.execute("UPDATE edges SET removed = ? WHERE id = ?", (TAKEN, edge.id))
-        before, after = {**ends, "removed": row["removed"]}, {**ends, "removed": TAKEN}
-        actions.keep_change(connection, action, nth, edge.one, "edge", before, after)
+        keep_change(connection, action, nth, (edge.one, edge.other, edge.rel), row["removed"], TAKEN)
+
+
+def keep_change(connection: Connection, action: int, nth: int, edge: Triple, before: int, after: int) -> None:
+    """Keep whether an edge was removed before an action, and after it."""
+    ends = dict(zip(("one", "other", "rel"), edge, strict=True))
+    was, became = {**ends, "removed": before}, {**ends, "removed": after}
+    actions.keep_change(connection, action, nth, edge[0], "edge", was, became)
 
 
 # --- use and time -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import combinations
@@ -35,15 +35,26 @@ class TierMove:
 
 
 def life_of(connection: Connection, memory: int) -> Life:
-    return _life(connection.execute(SQL["lives"].format(which="m.id = ?"), (memory,)).fetchone())
+    return _lives(connection, "m.id = :memory", memory=memory)[0]
 
 
-def lives(connection: Connection, workspace: int, after: int = 0, most: int = 500) -> list[Life]:
-    """The lives of the memories that are in files, by number, a page at a time."""
+def lives(
+    connection: Connection, workspace: int, after: int = 0, most: int = 500, now: datetime | None = None
+) -> list[Life]:
+    """The lives of the memories that are in files, by number, a page at a time.
+
+    With `now`, as the next reflection will leave them: with all accesses counted.
+    """
     # The plus makes SQLite read by number: with an index of the workspace, every page would sort all rows.
-    page = "+m.workspace = ? AND +m.file IS NOT NULL AND m.id > ? ORDER BY m.id LIMIT ?"
-    rows = connection.execute(SQL["lives"].format(which=page), (workspace, after, most))
-    return [_life(row) for row in rows]
+    page = "+m.workspace = :workspace AND +m.file IS NOT NULL AND m.id > :after"
+    return _lives(connection, page, now, most, workspace=workspace, after=after)
+
+
+def _lives(
+    connection: Connection, which: str, now: datetime | None = None, most: int = -1, **values: object
+) -> list[Life]:
+    values |= {"now": actions.in_utc(now) if now else "", "most": most}
+    return [_life(row) for row in connection.execute(SQL["lives"].format(which=which), values)]
 
 
 def _life(row: Row) -> Life:
@@ -153,26 +164,10 @@ def uncounted(connection: Connection, workspace: int, after: int, most: int) -> 
     return [row[0] for row in rows]
 
 
-def counted(connection: Connection, page: Iterable[Life], now: datetime) -> list[Life]:
-    """Lives as the next reflection will leave them, with all accesses counted."""
-    lives = {life.memory: life for life in page}
-    rows = connection.execute(SQL["counts"], (json.dumps(list(lives)),))
-    lives |= {row["memory"]: _with_counts(lives[row["memory"]], row["times"], row["hours"], now) for row in rows}
-    return list(lives.values())
-
-
-def _with_counts(life: Life, times: int, hours: str, now: datetime) -> Life:
-    """A life with further accesses; the last one was at the end of the last hour, or now."""
-    last_hour, days = max(hours.split(",")), {hour[:10] for hour in hours.split(",")}
-    last = min(datetime.fromisoformat(f"{last_hour}:59:59.999+00:00"), now)
-    new = days if life.accessed is None else {day for day in days if day > actions.in_utc(life.accessed)[:10]}
-    accessed = max(last, life.accessed or last)
-    return replace(life, accesses=life.accesses + times, days=life.days + len(new), accessed=accessed)
-
-
 def count_accesses(connection: Connection, memories: Sequence[int], now: datetime) -> None:
     """Add up the accesses of some memories, each entry once."""
-    page = counted(connection, (life_of(connection, memory) for memory in memories), now)
+    which = "m.id IN (SELECT value FROM json_each(:memories))"
+    page = _lives(connection, which, now, memories=json.dumps(list(memories)))
     connection.executemany(
         "UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?",
         [(life.accesses, life.days, actions.in_utc(life.accessed or now), life.memory) for life in page],

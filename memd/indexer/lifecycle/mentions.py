@@ -75,7 +75,7 @@ def plan(connection: Connection, workspace: int, memories: Collection[int] | Non
         said |= dict.fromkeys(triples)
     mentioned = _edges(connection, workspace, about, "e.origin IN (?, ?)", (DECLARED, WRITTEN))
     said |= dict.fromkeys((row["one"], row["other"], row["rel"]) for row in mentioned)
-    changed = [triple for triple in said if triple in moved or _difference(connection, triple) is not None]
+    changed = [triple for triple in said if triple in moved or _difference(connection, workspace, triple)]
     return EdgePlan(resolved, changed, *_tags(connection, workspace, memories))
 
 
@@ -209,47 +209,39 @@ def relink(
 
 def _update_edge(connection: Connection, workspace: int, triple: edges.Triple, now: str) -> int:
     """Make an edge what the mentions say."""
-    change = _difference(connection, triple)
+    change = _difference(connection, workspace, triple, now)
     if change is None:
         return 0
-    if change.drop:
+    query, values = change
+    if query == DROP:
         # Compare the two again: declared edges kept similar ones out.
         connection.execute("UPDATE memories SET compared = '' WHERE id = ?", (triple[0],))
-        return connection.execute("DELETE FROM edges WHERE id = ?", (change.number,)).rowcount
-    if change.number is None:
-        return edges.insert(connection, workspace, triple, change.weight, change.origin, now)
-    update = "UPDATE edges SET origin = ?, base = ?, weight = ?, removed = ? WHERE id = ?"
-    connection.execute(update, (change.origin, change.weight, change.weight, change.removed, change.number))
-    return 1
+    return connection.execute(query, values).rowcount
 
 
-@dataclass(frozen=True, slots=True)
-class _EdgeChange:
-    """How an edge differs from what the mentions say."""
-
-    number: int | None
-    weight: float = 0.0
-    origin: str = ""
-    removed: int = 0
-    drop: bool = False
+DROP = "DELETE FROM edges WHERE id = ?"
+CHANGE = "UPDATE edges SET origin = ?1, base = ?2, weight = ?2, removed = ?3 WHERE id = ?4"
 
 
-def _difference(connection: Connection, triple: edges.Triple) -> _EdgeChange | None:
+def _difference(
+    connection: Connection, workspace: int, triple: edges.Triple, now: str = ""
+) -> tuple[str, tuple[object, ...]] | None:
+    """The statement that makes an edge what the mentions say; None where it is."""
     one, other, rel = triple
     said = _said(connection, one, other, rel)
     row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", triple).fetchone()
     if said is None:
         gone = row is not None and row["origin"] in (DECLARED, WRITTEN) and not row["removed"]
-        return _EdgeChange(row["id"], drop=True) if gone else None
+        return (DROP, (row["id"],)) if gone else None
     weight, origin = said
     if row is None:
-        return _EdgeChange(None, weight, origin)
+        return edges.SQL["insert"], (workspace, *triple, weight, origin, now)
     base = strengthened(weight, row["accesses"])
     # Declaring an edge again restores a removed one; a mention in the text does not.
     removed = 1 if row["removed"] == 1 and origin == WRITTEN else 0
-    now = (row["origin"], row["removed"], row["base"], row["weight"])
-    same = now[:2] == (origin, removed) and abs(now[2] - base) < TINY and abs(now[3] - base) < TINY
-    return None if same else _EdgeChange(row["id"], base, origin, removed)
+    same = (row["origin"], row["removed"]) == (origin, removed)
+    same = same and all(abs(row[name] - base) < TINY for name in ("base", "weight"))
+    return None if same else (CHANGE, (origin, base, removed, row["id"]))
 
 
 def _said(connection: Connection, one: int, other: int, rel: str) -> tuple[float, str] | None:

@@ -190,12 +190,9 @@ class Reflection:
 
     def _tie(self, connection: Connection, edge: Triple) -> bool:
         """Make an edge that a rule asks for, as an undoable change; one that someone made or removed stays as it is."""
-        one, other, rel = edge
-        if not edges.insert(connection, self.index.id, edge, RELATIONS[rel], BY_RULE, in_utc(self.now)):
+        if not edges.insert(connection, self.index.id, edge, RELATIONS[edge[2]], BY_RULE, in_utc(self.now)):
             return False
-        ends = {"one": one, "other": other, "rel": rel}
-        before, after = {**ends, "removed": edges.TAKEN}, {**ends, "removed": 0}
-        actions.keep_change(connection, *self._next_change(connection), one, "edge", before, after)
+        edges.keep_change(connection, *self._next_change(connection), edge, edges.TAKEN, 0)
         return True
 
     def age_edges(self) -> None:
@@ -251,11 +248,10 @@ def _matches(
     """Every memory of a workspace with the effect of the rules on it, a page at a time."""
     feedback, after = lives.has_feedback(connection, index.id), 0
     told = lives.told_counts(connection, index.id) if feedback else {}
-    while page := lives.lives(connection, index.id, after, PAGE):
+    # Up to now: counts what a dry run has not written.
+    while page := lives.lives(connection, index.id, after, PAGE, now):
         after = page[-1].memory
-        # Counts what a dry run has not written.
-        counted = lives.counted(connection, page, now)
-        complete = [replace(life, told=told[life.memory]) if life.memory in told else life for life in counted]
+        complete = [replace(life, told=told[life.memory]) if life.memory in told else life for life in page]
         yield [(life, evaluate(life, rules, now, feedback)) for life in complete]
 
 
