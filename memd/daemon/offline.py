@@ -12,7 +12,7 @@ from memd.daemon.process.lock import take_state
 from memd.errors import ConfigError, LedgerDamaged, UnsafePlace
 from memd.indexer.lifecycle import mentions
 from memd.indexer.maintenance import backups, doctor
-from memd.indexer.maintenance.doctor import DoctorFinding, FoundSecret
+from memd.indexer.maintenance.doctor import DoctorFinding
 from memd.indexer.store.own_stores import OwnStores
 from memd.lifecycle.rule_book import rule_book
 from memd.models import JsonObject
@@ -59,7 +59,7 @@ def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
         return found
 
 
-def scan_secrets() -> tuple[list[DoctorFinding], list[FoundSecret]]:
+def scan_secrets() -> tuple[list[DoctorFinding], list[JsonObject]]:
     """The places in the notes that seem to hold a secret; this needs no store."""
     try:
         settings = load()

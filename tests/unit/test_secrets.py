@@ -290,7 +290,7 @@ def test_files_are_looked_through_until_the_time_is_up(tmp_path: Path) -> None:
         (tmp_path / "memory" / f"{nth}.md").write_text(f"# {nth}\n\npassword: {made(16)}\n")
     workspace = Workspace("agent", tmp_path)
     (finding,), places = doctor.find_secrets([workspace], 1_000_000)
-    assert len(places) == 20 and {place.line for place in places} == {3}
+    assert len(places) == 20 and {place["line"] for place in places} == {3}
     assert finding.state == "warn" and "20 lines in 20 files" in finding.detail
     (finding,), places = doctor.find_secrets([workspace], 1_000_000, seconds=-1)
     assert not places and "newest 0 of 20" in finding.detail and finding.state == "warn"

@@ -62,11 +62,11 @@ def sound(findings: list[DoctorFinding]) -> bool:
 
 
 def report(
-    findings: list[DoctorFinding], secrets: tuple[list[DoctorFinding], list[FoundSecret]] | None = None
+    findings: list[DoctorFinding], secrets: tuple[list[DoctorFinding], list[JsonObject]] | None = None
 ) -> JsonObject:
     """The answer of the doctor, with what `find_secrets` found, if that was asked for."""
     more, places = secrets or ([], [])
-    found = {"secrets": [asdict(place) for place in places]} if secrets else {}
+    found = {"secrets": places} if secrets else {}
     return {"ok": sound(findings), **found, "findings": [asdict(finding) for finding in (*findings, *more)]}
 
 
@@ -213,19 +213,13 @@ def _leftovers(stores: OwnStores, fix: bool) -> Iterator[DoctorFinding]:
 
 
 def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
-    ns = index.workspace.ns
     if fix:
         stores.mend_text(index)
-    if not index.workspace.root.is_dir():
-        yield DoctorFinding(
-            f"{ns}: files", "warn", f"{index.workspace.root} is not there", f"memd remove {ns}, or bring it back"
-        )
-    else:
-        yield _files(stores, index, settings, fix)
+    yield _files(stores, index, settings, fix)
     yield from _impaired(index)
     yield from _half_done(stores, index)
-    text_mend = partial(_mend_text, stores, index)
-    yield _compare(f"{ns}: text index", partial(_text_differs, stores, index), text_mend, fix)
+    differs, mend = partial(_text_differs, stores, index), partial(_mend_text, stores, index)
+    yield _compare(f"{index.workspace.ns}: text index", differs, mend, fix)
     yield from _missing_vectors(stores, index)
 
 
@@ -266,9 +260,13 @@ def _collection(stores: OwnStores, index: OwnIndex, fix: bool, waits: bool) -> D
 
 def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> DoctorFinding:
     """Whether the ledger has every file as it is on disk."""
+    name, root = f"{index.workspace.ns}: files", index.workspace.root
+    if not root.is_dir():
+        return DoctorFinding(
+            name, "warn", f"{root} is not there", f"memd remove {index.workspace.ns}, or bring it back"
+        )
     seen = scan(index.workspace)
     stale = {path for path in changed_paths(index, seen) if not _same_text(index, path, settings)}
-    name = f"{index.workspace.ns}: files"
     if not stale:
         left_out = {**dict(index.left_out()), **seen.skipped}
         also = f"; {len(left_out)} left out: memd status" if left_out else ""
@@ -339,33 +337,18 @@ def _difference(missing: int, extra: int) -> str:
 # --- secrets ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSecret:
-    """A line of a file that seems to hold a secret."""
-
-    ns: str
-    path: str
-    line: int
-    kind: str
-
-
 def find_secrets(
     workspaces: Sequence[Workspace], max_bytes: int, seconds: float = SECRET_SECONDS
-) -> tuple[list[DoctorFinding], list[FoundSecret]]:
-    """One finding a workspace, and every place."""
+) -> tuple[list[DoctorFinding], list[JsonObject]]:
+    """One finding a workspace, and every line that seems to hold a secret."""
     until = time.monotonic() + seconds
-    findings: list[DoctorFinding] = []
-    secrets: list[FoundSecret] = []
-    for workspace in workspaces:
-        found, looked, complete = _secrets(workspace, max_bytes, until)
-        findings.append(_secret_finding(workspace.ns, found, looked, complete))
-        secrets += found
-    return findings, secrets
+    found = [(workspace.ns, *_secrets(workspace, max_bytes, until)) for workspace in workspaces]
+    return [_secret_finding(*one) for one in found], [place for _, places, *_ in found for place in places]
 
 
-def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[FoundSecret], str, bool]:
+def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[JsonObject], str, bool]:
     """The secrets of a workspace as far as time allows, what was read in words, and whether that was all."""
-    files, secrets, read_files, unread = scan(workspace).files, list[FoundSecret](), 0, 0
+    files, secrets, read_files, unread = scan(workspace).files, list[JsonObject](), 0, 0
     for path in newest_first(files, files):
         if time.monotonic() > until or len(secrets) >= MOST_SECRETS:
             break
@@ -377,18 +360,18 @@ def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[F
         except (SkippedFile, UnreadableFile):
             unread += 1
             continue
-        secrets += [FoundSecret(workspace.ns, path, secret.line, secret.kind) for secret in secrets_in(text)]
+        secrets += [{"ns": workspace.ns, "path": path, **asdict(secret)} for secret in secrets_in(text)]
     complete = read_files == len(files)
     looked = _count(read_files, "file") if complete else f"the newest {read_files:,} of {len(files):,} files"
     return secrets, looked + (f", {unread:,} could not be read" if unread else ""), complete
 
 
-def _secret_finding(ns: str, secrets: list[FoundSecret], looked: str, complete: bool) -> DoctorFinding:
+def _secret_finding(ns: str, secrets: list[JsonObject], looked: str, complete: bool) -> DoctorFinding:
     name = f"{ns}: secrets"
     if not secrets:
         hint = "memd doctor --secrets, when less is going on"
         return DoctorFinding(name, "ok" if complete else "warn", f"none seen in {looked}", hint)
-    places = [f"{secret.path}:{secret.line} {secret.kind}" for secret in secrets[:MOST_SHOWN]]
+    places = [f"{secret['path']}:{secret['line']} {secret['kind']}" for secret in secrets[:MOST_SHOWN]]
     if len(secrets) > MOST_SHOWN:
         places.append(f"and {len(secrets) - MOST_SHOWN:,} more; --json lists them")
     head = f"{_count(len(secrets), 'line')} in {looked} may hold one"
