@@ -108,8 +108,7 @@ def _bare_path(path: str) -> str:
 
 def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
     """Every name that a text may use for some memories; and the names of whole files, which may precede a `#`."""
-    query = "SELECT name FROM names WHERE rank < ? AND memory IN (SELECT value FROM json_each(?))"
-    found = {name for (name,) in connection.execute(query, (TAG, about))}
+    found = {name for (name,) in connection.execute(SQL["names"], (TAG, about))}
     whole: set[str] = set()
     for path, slug in connection.execute(SQL["placed"], (about,)):
         parts = PurePosixPath(folded(path)).parts

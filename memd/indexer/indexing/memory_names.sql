@@ -11,3 +11,6 @@ WHERE m.workspace = ?
 
 -- name: placed
 SELECT f.path, m.slug FROM memories m JOIN files f ON f.id = m.file WHERE m.id AMONG ?
+
+-- name: names
+SELECT name FROM names WHERE rank < ? AND memory AMONG ?

@@ -24,8 +24,7 @@ from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
 
 STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
 SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=lookup.ALIVE.replace("m.", "b."))
-EITHER_WAY = "((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1))"
-"""The edges between two memories, in either direction."""
+INSERT = SQL["insert"]
 TAKEN, WITHERED = 1, 2
 """Why an edge is removed: someone took it away, or it faded away."""
 
@@ -46,7 +45,7 @@ def batches(rows: Sequence[T], size: int = PAGE) -> Iterator[Sequence[T]]:
 
 def insert(connection: Connection, workspace: int, edge: Triple, weight: float, origin: str, now: str) -> int:
     """Add an edge unless there is one, also a removed one; returns how many were added."""
-    return connection.execute(SQL["insert"], (workspace, *edge, weight, origin, now)).rowcount
+    return connection.execute(INSERT, (workspace, *edge, weight, origin, now)).rowcount
 
 
 def select(connection: Connection, which: str, values: Sequence[object]) -> list[Edge]:
@@ -122,15 +121,13 @@ def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
     rows = connection.execute(SQL["shown_together"], (workspace, PAGE)).fetchall()
     for (one, other), hours in grouped(((row["one"], row["other"]), row["hour"]) for row in rows).items():
         done.strengthened += _strengthen(connection, one, other, hours)
-    mark = "UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?"
-    connection.executemany(mark, [tuple(row) for row in rows])
+    connection.executemany(SQL["count_shown"], [tuple(row) for row in rows])
     return len(rows)
 
 
 def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
     """Strengthen the edges of two memories that were shown together; one that had faded away is back."""
-    query = f"SELECT * FROM edges WHERE {EITHER_WAY} AND removed <> ?3"
-    rows = connection.execute(query, (one, other, TAKEN)).fetchall()
+    rows = connection.execute(SQL["between"], (one, other, TAKEN)).fetchall()
     for row in rows:
         base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
@@ -155,8 +152,7 @@ def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: Age
     """Write the faded weights; an edge below `PRUNE` withers."""
     for number, weight in weights:
         gone = weight < lives.PRUNE
-        weaken = "UPDATE edges SET weight = ?, removed = ? WHERE id = ?"
-        connection.execute(weaken, (weight, WITHERED if gone else 0, number))
+        connection.execute(SQL["weaken"], (weight, WITHERED if gone else 0, number))
         done.faded += not gone
         done.pruned += gone
 

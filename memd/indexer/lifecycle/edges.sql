@@ -26,3 +26,12 @@ WITH RECURSIVE above(id) AS (
   UNION SELECT e.one FROM edges e JOIN above a ON e.other = a.id WHERE e.rel = ?2 AND NOT e.removed
 )
 SELECT id FROM above
+
+-- name: count_shown
+UPDATE together SET counted = 1 WHERE one = ? AND other = ? AND client = ? AND hour = ?
+
+-- name: between
+SELECT * FROM edges WHERE ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) AND removed <> ?3
+
+-- name: weaken
+UPDATE edges SET weight = ?, removed = ? WHERE id = ?

@@ -125,16 +125,14 @@ def fade(connection: Connection, importances: Iterable[tuple[int, float]]) -> No
 
 def found_useful(connection: Connection, action: int, nth: int, memory: int) -> int:
     """Count that someone found a memory useful; returns how often in all."""
-    more = "UPDATE memories SET useful = useful + 1 WHERE id = ? RETURNING useful"
-    (useful,) = connection.execute(more, (memory,)).fetchone()
+    (useful,) = connection.execute(SQL["found_useful"], (memory,)).fetchone()
     actions.keep_change(connection, action, nth, memory, "useful", useful - 1, useful)
     return int(useful)
 
 
 def has_feedback(connection: Connection, workspace: int) -> bool:
     """Whether anyone ever marked a memory of this workspace as useful."""
-    query = "SELECT 1 FROM memories WHERE workspace = ? AND useful > 0 LIMIT 1"
-    return bool(catalog.number_of(connection, query, workspace))
+    return bool(catalog.number_of(connection, SQL["any_useful"], workspace))
 
 
 # --- accesses: recorded at once, added up by the next reflection ----------------------------------------------
@@ -150,9 +148,7 @@ def record_accesses(
     """Record that a client was shown some memories: once each per hour, counted by the next reflection."""
     seen = sorted(set(memories))
     hour = actions.in_utc(now)[:13]
-    known = "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)"
-    insert = f"INSERT OR IGNORE INTO accesses (memory, client, hour) {known}"
-    connection.executemany(insert, [(memory, client, hour) for memory in seen])
+    connection.executemany(SQL["shown"], [(memory, client, hour) for memory in seen])
     if together:
         pairs = [(one, other, client, hour) for one, other in combinations(seen, 2)]
         connection.executemany(SQL["shown_together"], pairs)
@@ -168,10 +164,8 @@ def count_accesses(connection: Connection, memories: Sequence[int], now: datetim
     """Add up the accesses of some memories, each entry once."""
     which = "m.id IN (SELECT value FROM json_each(:memories))"
     page = _lives(connection, which, now, memories=json.dumps(list(memories)))
-    connection.executemany(
-        "UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?",
-        [(life.accesses, life.days, actions.in_utc(life.accessed or now), life.memory) for life in page],
-    )
+    counts = [(life.accesses, life.days, actions.in_utc(life.accessed or now), life.memory) for life in page]
+    connection.executemany("UPDATE memories SET accesses = ?, days = ?, accessed = ? WHERE id = ?", counts)
     catalog.among(connection, "UPDATE accesses SET counted = 1 WHERE memory AMONG ?", memories)
 
 

@@ -28,3 +28,12 @@ WHERE m.workspace = ? AND a.memory > ? AND NOT a.counted ORDER BY a.memory LIMIT
 SELECT a.memory, COUNT(*) FROM accesses a
 WHERE (a.client, a.hour) IN (SELECT who, substr(at, 1, 13) FROM actions WHERE workspace = ? AND what = 'useful')
 GROUP BY a.memory
+
+-- name: found_useful
+UPDATE memories SET useful = useful + 1 WHERE id = ? RETURNING useful
+
+-- name: any_useful
+SELECT 1 FROM memories WHERE workspace = ? AND useful > 0 LIMIT 1
+
+-- name: shown
+INSERT OR IGNORE INTO accesses (memory, client, hour) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM memories WHERE id = ?1)

@@ -20,9 +20,12 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store import catalog
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex
+from memd.indexer.store.queries import queries
 from memd.lifecycle.lives import RELATED, ends, strengthened
 from memd.models import RELATIONS
 from memd.notes.metadata import DECLARED, WRITTEN
+
+SQL = queries(__file__)
 
 TAGGED = "tag"
 TAG_WEIGHT = 0.3
@@ -142,14 +145,9 @@ def _groups(connection: Connection, workspace: int, memories: Collection[int] | 
     """The memories that share a tag with one of these, tag by tag; tags on too many memories are left out."""
     about = None if memories is None else json.dumps(list(memories))
     most = COMMON if memories is None else COMMON + len(memories)
-    mine = "SELECT DISTINCT name FROM json_each(:about) w CROSS JOIN names ON memory = w.value WHERE rank = :tag"
-    names = "names n" if about is None else f"({mine}) t CROSS JOIN names n ON n.name = t.name"
-    rows = connection.execute(
-        f"SELECT GROUP_CONCAT(n.memory) AS members FROM {names} CROSS JOIN memories m ON m.id = n.memory"
-        " WHERE m.workspace = :workspace AND m.file IS NOT NULL AND n.rank = :tag"
-        " GROUP BY n.name HAVING COUNT(*) BETWEEN :rare AND :most",
-        {"workspace": workspace, "tag": memory_names.TAG, "about": about, "rare": RARE, "most": most},
-    )
+    mine = "n.name IN (SELECT name FROM json_each(:about) w CROSS JOIN names ON memory = w.value WHERE rank = :tag)"
+    values = {"workspace": workspace, "tag": memory_names.TAG, "about": about, "rare": RARE, "most": most}
+    rows = connection.execute(SQL["tag_groups"].format(which="1" if about is None else mine), values)
     return [tuple(sorted(int(member) for member in row["members"].split(","))) for row in rows]
 
 
@@ -160,9 +158,8 @@ def _pairs(
     about = None if memories is None else json.dumps(list(memories))
     rows = _edges(connection, workspace, about, "e.rel = ?", (RELATED,))
     tagged = [row for row in rows if row["origin"] == TAGGED and not row["removed"]]
-    in_files = "SELECT m.id FROM json_each(?) w CROSS JOIN memories m ON m.id = w.value WHERE m.file IS NOT NULL"
     ends = json.dumps([end for row in tagged for end in (row["one"], row["other"])])
-    there = catalog.numbers_of(connection, in_files, ends)
+    there = catalog.numbers_of(connection, SQL["in_files"], ends)
     live = [row for row in tagged if {row["one"], row["other"]} <= there]
     return {(row["one"], row["other"]) for row in rows}, {(row["one"], row["other"]): row["id"] for row in live}
 
@@ -220,7 +217,6 @@ def _update_edge(connection: Connection, workspace: int, triple: edges.Triple, n
 
 
 DROP = "DELETE FROM edges WHERE id = ?"
-CHANGE = "UPDATE edges SET origin = ?1, base = ?2, weight = ?2, removed = ?3 WHERE id = ?4"
 
 
 def _difference(
@@ -229,19 +225,19 @@ def _difference(
     """The statement that makes an edge what the mentions say; None where it is."""
     one, other, rel = triple
     said = _said(connection, one, other, rel)
-    row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", triple).fetchone()
+    row = connection.execute(SQL["edge"], triple).fetchone()
     if said is None:
         gone = row is not None and row["origin"] in (DECLARED, WRITTEN) and not row["removed"]
         return (DROP, (row["id"],)) if gone else None
     weight, origin = said
     if row is None:
-        return edges.SQL["insert"], (workspace, *triple, weight, origin, now)
+        return edges.INSERT, (workspace, *triple, weight, origin, now)
     base = strengthened(weight, row["accesses"])
     # Declaring an edge again restores a removed one; a mention in the text does not.
     removed = 1 if row["removed"] == 1 and origin == WRITTEN else 0
     same = (row["origin"], row["removed"]) == (origin, removed)
     same = same and all(abs(row[name] - base) < TINY for name in ("base", "weight"))
-    return None if same else (CHANGE, (origin, base, removed, row["id"]))
+    return None if same else (SQL["change_edge"], (origin, base, removed, row["id"]))
 
 
 def _said(connection: Connection, one: int, other: int, rel: str) -> tuple[float, str] | None:
@@ -255,8 +251,4 @@ def _said(connection: Connection, one: int, other: int, rel: str) -> tuple[float
 
 def between(connection: Connection, one: int, other: int, rel: str) -> list[Row]:
     """The mentions that make an edge of two memories; without a direction, those of either."""
-    return connection.execute(
-        "SELECT memory, target, origin, weight FROM mentions WHERE rel = ?3 AND ((memory = ?1 AND found = ?2)"
-        " OR (?4 AND memory = ?2 AND found = ?1))",
-        (one, other, rel, rel == RELATED),
-    ).fetchall()
+    return connection.execute(SQL["between"], (one, other, rel, rel == RELATED)).fetchall()

@@ -112,8 +112,7 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
 
 def workspaces_to_compare(stores: Stores) -> list[WorkspaceIndex]:
     """The workspaces with memories that changed since they were last compared."""
-    query = "SELECT DISTINCT workspace FROM memories WHERE file IS NOT NULL AND compared <> digest"
-    changed = catalog.numbers_of(stores.ledger.reader, query)
+    changed = catalog.numbers_of(stores.ledger.reader, SQL["workspaces"])
     return [index for index in stores.indexes.values() if index.id in changed]
 
 
@@ -196,8 +195,7 @@ def save(connection: Connection, workspace: int, compared: ComparedMemories, now
         rows = _automatic(connection, memory)
         _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
     made = sum(_link(connection, workspace, pair, in_utc(now)) for pair in compared.pairs)
-    mark = "UPDATE memories SET compared = digest WHERE id = ? AND digest = ?"
-    connection.executemany(mark, compared.memories.items())
+    connection.executemany(SQL["mark"], compared.memories.items())
     return made
 
 
@@ -208,7 +206,7 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
     """
     weight = min(HIGHEST, max(LOWEST, pair.similarity))
     edge = (pair.one, pair.other, RELATED)
-    row = connection.execute("SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?", edge).fetchone()
+    row = connection.execute(SQL["edge"], edge).fetchone()
     if row is not None and (row["origin"] not in OBSERVED or row["removed"] == edges.TAKEN):
         return 0
     base = strengthened(weight, row["accesses"]) if row is not None else weight
@@ -219,8 +217,7 @@ def _link(connection: Connection, workspace: int, pair: SimilarPair, now: str) -
         return edges.insert(connection, workspace, edge, weight, SIMILAR, now)
     if live and abs(row["base"] - base) < 1e-9:
         return 0
-    renew = "UPDATE edges SET origin = ?, base = ?, weight = ?, made = ?, removed = 0 WHERE id = ?"
-    connection.execute(renew, (SIMILAR, base, base, now, row["id"]))
+    connection.execute(SQL["renew"], (SIMILAR, base, now, row["id"]))
     return 1
 
 
@@ -319,8 +316,7 @@ def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[
 
 def untied(connection: Connection, refined: Sequence[tuple[int, int, str]]) -> int:
     """How many of the later memories have no edge yet to what they refine."""
-    query = "SELECT 1 FROM edges WHERE one = ? AND other = ? AND rel = ?"
-    return sum(not catalog.number_of(connection, query, new, old, REFINES) for new, old, _ in refined)
+    return sum(not catalog.number_of(connection, SQL["edge"], new, old, REFINES) for new, old, _ in refined)
 
 
 # --- writing what the rules decide ---------------------------------------------------------------------------
@@ -346,13 +342,11 @@ def still_doubtful(connection: Connection, ledger: Ledger, workspace: int) -> li
     rows = json.loads(ledger.setting(f"doubtful:{workspace}") or "[]")
     digests = _digests(connection, [(one, other) for one, other, *_ in rows])
     same = [(one, other) for one, other, *known in rows if [digests.get(one), digests.get(other)] == known]
-    typed = f"SELECT 1 FROM edges WHERE removed = 0 AND rel <> ?3 AND {edges.EITHER_WAY} LIMIT 1"
-    return [pair for pair in same if not catalog.number_of(connection, typed, *pair, RELATED)]
+    return [pair for pair in same if not catalog.number_of(connection, SQL["typed"], *pair, RELATED)]
 
 
 def _digests(connection: Connection, pairs: Pairs) -> dict[int, str]:
-    query = "SELECT id, digest FROM memories WHERE file IS NOT NULL AND tier <> 'dormant' AND id AMONG ?"
-    return dict(catalog.among(connection, query, (end for pair in pairs for end in pair)))
+    return dict(connection.execute(SQL["digests"], (json.dumps([end for pair in pairs for end in pair]),)))
 
 
 # --- which pairs say the same: the same words, numbers and names ----------------------------------------------

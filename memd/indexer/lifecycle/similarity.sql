@@ -29,3 +29,22 @@ SELECT memory, role, pinned, heading, date, first_seen, importance, GROUP_CONCAT
   FROM memories m JOIN chunks c ON c.memory = m.id
   WHERE m.file IS NOT NULL AND m.id AMONG ? ORDER BY m.id, c.start_line, c.id
 ) GROUP BY memory
+
+-- name: workspaces
+SELECT DISTINCT workspace FROM memories WHERE file IS NOT NULL AND compared <> digest
+
+-- name: mark
+UPDATE memories SET compared = digest WHERE id = ? AND digest = ?
+
+-- name: edge
+SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?
+
+-- name: renew
+UPDATE edges SET origin = ?1, base = ?2, weight = ?2, made = ?3, removed = 0 WHERE id = ?4
+
+-- name: typed
+SELECT 1 FROM edges
+WHERE removed = 0 AND rel <> ?3 AND ((one = ?1 AND other = ?2) OR (one = ?2 AND other = ?1)) LIMIT 1
+
+-- name: digests
+SELECT id, digest FROM memories WHERE file IS NOT NULL AND tier <> 'dormant' AND id AMONG ?

@@ -410,8 +410,7 @@ class _Run:
     def _make_edge(self, rel: str, one: int, other: int, facts: Facts) -> Row:
         edge = (*ends(one, other, rel), rel)
         insert(self.connection, self.workspace, edge, facts["weight"], BY_RULE, facts["made"])
-        clause = "SELECT * FROM edges WHERE one = ? AND other = ? AND rel = ?"
-        row: Row = self.connection.execute(clause, edge).fetchone()
+        row: Row = self.connection.execute(SQL["edge"], edge).fetchone()
         self.learned.made.append(row["id"])
         self.done.edges += 1
         return row

@@ -39,9 +39,7 @@ def begin(
 
 
 def finish(connection: Connection, action: int, detail: dict[str, Any], state: str = "done") -> None:
-    connection.execute(
-        "UPDATE actions SET state = ?, detail = ? WHERE id = ?", (state, json.dumps(detail, ensure_ascii=False), action)
-    )
+    connection.execute(SQL["finish"], (state, json.dumps(detail, ensure_ascii=False), action))
 
 
 def add(
@@ -62,15 +60,13 @@ def mark_undone(connection: Connection, action: int, by: int) -> None:
 
 def by_request(connection: Connection, request: str) -> Row | None:
     """The action that a repeated request already carried out; None without a request id."""
-    query = "SELECT * FROM actions WHERE request = ? AND state = 'done'"
-    row: Row | None = connection.execute(query, (request,)).fetchone() if request else None
+    row: Row | None = connection.execute(SQL["by_request"], (request,)).fetchone() if request else None
     return row
 
 
 def begun(connection: Connection, workspace: int) -> list[Row]:
     """Actions of a workspace that neither finished nor failed."""
-    query = "SELECT * FROM actions WHERE workspace = ? AND state = 'begun' ORDER BY id"
-    return connection.execute(query, (workspace,)).fetchall()
+    return connection.execute(SQL["begun"], (workspace,)).fetchall()
 
 
 def author(
@@ -130,8 +126,7 @@ def changes_of(connection: Connection, action: int) -> list[LifeChange]:
 
 def keep_run(connection: Connection, name: str, last: str, took_ms: float, result: str) -> None:
     """Remember the last run of a job, by when it began."""
-    query = "INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)"
-    connection.execute(query, (name, last, took_ms, result))
+    connection.execute(SQL["keep_run"], (name, last, took_ms, result))
 
 
 def last_runs(connection: Connection) -> dict[str, Row]:
@@ -259,8 +254,7 @@ def add_proposal(connection: Connection, workspace: int, who: str, method: str, 
     """Keep a request; the number of the proposal, which is the old one where the same waits already."""
     asked = {name: value for name, value in params.items() if name not in ONCE_MORE}
     digest = hashlib.sha256(json.dumps([who, method, asked], sort_keys=True).encode()).hexdigest()
-    same = "SELECT id FROM proposals WHERE workspace = ? AND digest = ?"
-    if row := connection.execute(same, (workspace, digest)).fetchone():
+    if row := connection.execute(SQL["same_proposal"], (workspace, digest)).fetchone():
         return int(row["id"])
     (waiting,) = connection.execute("SELECT COUNT(*) FROM proposals WHERE workspace = ?", (workspace,)).fetchone()
     if waiting >= MOST_PROPOSALS:
@@ -274,8 +268,7 @@ def add_proposal(connection: Connection, workspace: int, who: str, method: str, 
 
 def waiting_proposals(connection: Connection, workspaces: list[int]) -> list[Row]:
     """The proposals of some workspaces, oldest first."""
-    query = "SELECT * FROM proposals WHERE workspace IN (SELECT value FROM json_each(?)) ORDER BY id"
-    return connection.execute(query, (json.dumps(workspaces),)).fetchall()
+    return connection.execute(SQL["waiting_proposals"], (json.dumps(workspaces),)).fetchall()
 
 
 def count_proposals(connection: Connection) -> int:

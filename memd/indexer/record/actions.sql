@@ -15,3 +15,21 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: add_proposal
 INSERT INTO proposals (workspace, at, who, method, params, digest) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: finish
+UPDATE actions SET state = ?, detail = ? WHERE id = ?
+
+-- name: by_request
+SELECT * FROM actions WHERE request = ? AND state = 'done'
+
+-- name: begun
+SELECT * FROM actions WHERE workspace = ? AND state = 'begun' ORDER BY id
+
+-- name: keep_run
+INSERT OR REPLACE INTO jobs (name, last, took_ms, result) VALUES (?, ?, ?, ?)
+
+-- name: same_proposal
+SELECT id FROM proposals WHERE workspace = ? AND digest = ?
+
+-- name: waiting_proposals
+SELECT * FROM proposals WHERE workspace AMONG ? ORDER BY id

@@ -40,8 +40,7 @@ def add(connection: sqlite3.Connection, version: MemoryVersion, text: str | None
 
 
 def latest(connection: sqlite3.Connection, memory: int) -> MemoryVersion | None:
-    query = "SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1"
-    row = connection.execute(query, (memory,)).fetchone()
+    row = connection.execute(SQL["latest"], (memory,)).fetchone()
     return MemoryVersion(**dict(row)) if row else None
 
 

@@ -15,3 +15,6 @@ WHERE f.workspace = ? AND f.path = ? AND m.start_line <= ? AND m.end_line >= ? A
 DELETE FROM versions
 WHERE EXISTS (SELECT 1 FROM versions n WHERE n.memory = versions.memory AND n.number = versions.number + 1 AND n.at < ?)
 AND number < (SELECT MAX(number) - 1 FROM versions l WHERE l.memory = versions.memory)
+
+-- name: latest
+SELECT * FROM versions WHERE memory = ? ORDER BY number DESC LIMIT 1

@@ -187,8 +187,7 @@ def _existing(index: WorkspaceIndex, path: str) -> tuple[str, bytes | None]:
 
 def known_texts(stores: Stores, index: WorkspaceIndex) -> set[str]:
     """The digests of every memory of a workspace."""
-    query = "SELECT digest FROM memories WHERE workspace = ? AND file IS NOT NULL"
-    return {digest for (digest,) in stores.ledger.reader.execute(query, (index.id,))}
+    return {digest for (digest,) in stores.ledger.reader.execute(SQL["digests"], (index.id,))}
 
 
 OBSERVED_ORIGINS = ("similar", "tag", "merged")
@@ -248,10 +247,9 @@ def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonOb
 
 def absent(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> list[JsonObject]:
     """The gone memories of an export that this ledger does not know."""
-    query = "SELECT 1 FROM memories WHERE workspace = ? AND digest = ? AND first_seen = ?"
     known = [(index.id, text_at(entry, "digest"), _life(_facts(entry, "life"))["first_seen"]) for entry in gone]
-    reader = stores.ledger.reader
-    return [entry for entry, values in zip(gone, known, strict=True) if not reader.execute(query, values).fetchone()]
+    there = [stores.ledger.reader.execute(SQL["known"], values).fetchone() for values in known]
+    return [entry for entry, row in zip(gone, there, strict=True) if row is None]
 
 
 def restore_gone(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> None:

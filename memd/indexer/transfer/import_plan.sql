@@ -12,3 +12,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (one, other, rel) DO UPDATE SET base = excluded.base, weight = excluded.weight, made = excluded.made,
   accesses = excluded.accesses, accessed = excluded.accessed, removed = excluded.removed
 WHERE edges.accesses = 0 AND NOT edges.removed
+
+-- name: digests
+SELECT digest FROM memories WHERE workspace = ? AND file IS NOT NULL
+
+-- name: known
+SELECT 1 FROM memories WHERE workspace = ? AND digest = ? AND first_seen = ?

@@ -228,21 +228,17 @@ class _PastWorkspace:
         self._memory(row, note.memories[0], file)
         for chunk in note.memories[0].chunks:
             self.last -= 1
-            self.connection.execute(
-                "INSERT INTO temp.chunks (id, workspace, file, memory, start_line, end_line, heading, context, text,"
-                " digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (self.last, self.index.id, file, row["memory"], chunk.start_line, chunk.end_line,
-                 json.dumps(chunk.heading, ensure_ascii=False), chunk.context, chunk.text,
-                 catalog.digest_of_chunk(chunk)),
-            )  # fmt: skip
+            heading = json.dumps(chunk.heading, ensure_ascii=False)
+            said = (heading, chunk.context, chunk.text, catalog.digest_of_chunk(chunk))
+            place = (file, row["memory"], chunk.start_line, chunk.end_line)
+            self.connection.execute(SQL["add_chunk"], (self.last, self.index.id, *place, *said))
             self.old.append((self.last, chunk))
             self.numbers[self.last] = row["number"]
 
     def _memory(self, row: sqlite3.Row, then: Memory, file: int) -> None:
         run = self.connection.execute
         run("INSERT INTO temp.memories SELECT * FROM main.memories WHERE id = ?", (row["memory"],))
-        placed = "UPDATE temp.memories SET file = ?, slug = ?, heading = ?, gone = NULL WHERE id = ?"
-        run(placed, (file, slug_then(row), row["heading"], row["memory"]))
+        run(SQL["place_memory"], (file, slug_then(row), row["heading"], row["memory"]))
         if row["slug"]:
             # A section has its own tags; those of a file are in its front matter, which is not part of its text.
             said = (then.kind, json.dumps(then.declared.tags), json.dumps(asdict(then.declared)))
@@ -255,8 +251,7 @@ class _PastWorkspace:
         if known:
             return int(known["id"])
         number = min(0, run("SELECT MIN(id) FROM temp.files").fetchone()[0] or 0) - 1
-        insert = "INSERT INTO temp.files (id, workspace, path, stem, problem) VALUES (?, ?, ?, ?, '')"
-        run(insert, (number, *key, PurePosixPath(path).stem))
+        run(SQL["add_file"], (number, *key, PurePosixPath(path).stem))
         return number
 
     def postings(self, folder: Path) -> Postings:

@@ -11,3 +11,12 @@ WHERE s.digest IS NOT NULL AND (s.until IS NULL OR s.until > :at)
 AND (s.at <= :at OR (s.number = 1 AND m.date <> '' AND m.date <= :day))
 AND (m.expires IS NULL OR m.expires > :at) AND (m.deleted IS NULL OR m.deleted > :at)
 
+-- name: add_chunk
+INSERT INTO temp.chunks (id, workspace, file, memory, start_line, end_line, heading, context, text, digest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: place_memory
+UPDATE temp.memories SET file = ?, slug = ?, heading = ?, gone = NULL WHERE id = ?
+
+-- name: add_file
+INSERT INTO temp.files (id, workspace, path, stem, problem) VALUES (?, ?, ?, ?, '')

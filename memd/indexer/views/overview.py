@@ -232,17 +232,12 @@ def exam_passages(connection: Connection, workspace: int, ns: str) -> list[Probe
 
 def keep_exam(connection: Connection, workspace: int, date: str, report: JsonObject) -> None:
     """Keep a result; a second one of a day replaces the first."""
-    connection.execute(
-        "INSERT OR REPLACE INTO exams (workspace, date, probes, recall, p95_ms) VALUES (?, ?, ?, ?, ?)",
-        (workspace, date, report["questions"], report["figures"]["recall@5"], report["p95_ms"]),
-    )
+    figures = (report["questions"], report["figures"]["recall@5"], report["p95_ms"])
+    connection.execute(SQL["keep_exam"], (workspace, date, *figures))
     connection.execute(SQL["drop_exams"], (workspace, KEPT_EXAMS))
 
 
 def exam_trend(connection: Connection, workspace: int, most: int = KEPT_EXAMS) -> list[JsonObject]:
     """The last results, newest first."""
-    rows = connection.execute(
-        "SELECT date, probes, recall, p95_ms FROM exams WHERE workspace = ? ORDER BY date DESC LIMIT ?",
-        (workspace, most),
-    )
+    rows = connection.execute(SQL["exams"], (workspace, most))
     return [dict(row) for row in rows]

@@ -120,3 +120,9 @@ SELECT * FROM (
 -- name: drop_exams
 DELETE FROM exams WHERE workspace = ?1
 AND date NOT IN (SELECT date FROM exams WHERE workspace = ?1 ORDER BY date DESC LIMIT ?2)
+
+-- name: keep_exam
+INSERT OR REPLACE INTO exams (workspace, date, probes, recall, p95_ms) VALUES (?, ?, ?, ?, ?)
+
+-- name: exams
+SELECT date, probes, recall, p95_ms FROM exams WHERE workspace = ? ORDER BY date DESC LIMIT ?
