@@ -284,9 +284,9 @@ class JudgedPairs:
 
 def similar_since(connection: Connection, workspace: int, since: str) -> list[SimilarPair]:
     """The pairs that were found to be similar since a moment, the most similar first."""
-    clause = "e.workspace = ? AND e.rel = ? AND e.origin = ? AND e.made > ?"
-    ordered, values = f"{clause} ORDER BY e.base DESC, e.one, e.other", (workspace, RELATED, SIMILAR, since)
-    return [SimilarPair(edge.one, edge.other, edge.base) for edge in edges.select(connection, ordered, values)]
+    which = "e.workspace = ? AND e.rel = ? AND e.origin = ? AND e.made > ? ORDER BY e.base DESC, e.one, e.other"
+    found = edges.select(connection, which, (workspace, RELATED, SIMILAR, since))
+    return [SimilarPair(edge.one, edge.other, edge.base) for edge in found]
 
 
 def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[Rule], now: datetime) -> JudgedPairs:

@@ -260,11 +260,10 @@ def _collection(stores: OwnStores, index: OwnIndex, fix: bool, waits: bool) -> D
 
 def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> DoctorFinding:
     """Whether the ledger has every file as it is on disk."""
-    name, root = f"{index.workspace.ns}: files", index.workspace.root
+    ns, root = index.workspace.ns, index.workspace.root
+    name = f"{ns}: files"
     if not root.is_dir():
-        return DoctorFinding(
-            name, "warn", f"{root} is not there", f"memd remove {index.workspace.ns}, or bring it back"
-        )
+        return DoctorFinding(name, "warn", f"{root} is not there", f"memd remove {ns}, or bring it back")
     seen = scan(index.workspace)
     stale = {path for path in changed_paths(index, seen) if not _same_text(index, path, settings)}
     if not stale:

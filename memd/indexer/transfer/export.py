@@ -16,11 +16,13 @@ from memd.indexer.lifecycle import edges
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, declared_facts
 from memd.models import JsonObject
 from memd.notes.merging import split
 
+SQL = queries(__file__)
 SCHEMA = 1
 """Counted up when a reader of the old schema could misunderstand the new one."""
 
@@ -98,8 +100,7 @@ def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor
                 if (path, file["digest"]) != (cursor.path, cursor.digest) or nth >= cursor.nth:
                     yield ExportCursor(ns, path, nth + 1, file["digest"]), "files", file
     if cursor.edge < 0:
-        query = "SELECT * FROM memories WHERE workspace = ? AND gone IS NOT NULL AND id > ? ORDER BY id"
-        for row in connection.execute(query, (index.id, cursor.gone)).fetchall():
+        for row in connection.execute(SQL["gone"], (index.id, cursor.gone)).fetchall():
             yield ExportCursor(ns, gone=row["id"]), "gone", _gone(connection, ns, row)
     for number, edge in _edges(connection, index, cursor.edge):
         yield ExportCursor(ns, gone=cursor.gone, edge=number), "edges", edge
@@ -170,11 +171,7 @@ def _versions(connection: Connection, memory: int, own: str) -> list[JsonObject]
 
 def _edges(connection: Connection, index: WorkspaceIndex, after: int) -> Iterator[tuple[int, JsonObject]]:
     """Edges that are not in the files, and those of any origin that were removed, each with its number."""
-    rows = connection.execute(
-        "SELECT * FROM edges WHERE workspace = ? AND id > ? AND (removed OR origin NOT IN ('declared', 'written'))"
-        " ORDER BY id",
-        (index.id, after),
-    ).fetchall()
+    rows = connection.execute(SQL["edges"], (index.id, after)).fetchall()
     names = edges.named(connection, index.id, {end for row in rows for end in (row["one"], row["other"])})
     for row in rows:
         if row["one"] in names and row["other"] in names:

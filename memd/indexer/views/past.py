@@ -264,6 +264,5 @@ def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
 
 def lost(stores: Stores, index: WorkspaceIndex, path: str = "") -> list[Row]:
     """The losses of whole files that nobody has undone, last first."""
-    removed, emptied = LOSSES
-    values = {"workspace": index.id, "removed": removed, "emptied": emptied, "path": path}
+    values = {"workspace": index.id, "losses": json.dumps(LOSSES), "path": path}
     return stores.ledger.reader.execute(SQL["lost"], values).fetchall()

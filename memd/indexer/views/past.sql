@@ -63,5 +63,5 @@ WHERE m.gone IS NOT NULL AND m.workspace AMONG :workspaces AND text IS NOT NULL 
 
 -- name: lost
 SELECT a.id, a.at, a.what, s.path, s."before" FROM actions a JOIN splices s ON s.action = a.id
-WHERE a.workspace = :workspace AND a.what IN (:removed, :emptied) AND a.undone IS NULL
+WHERE a.workspace = :workspace AND a.what AMONG :losses AND a.undone IS NULL
 AND (:path = '' OR s.path = :path) ORDER BY a.id DESC

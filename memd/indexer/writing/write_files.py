@@ -20,6 +20,7 @@ from memd.indexer.record import actions
 from memd.indexer.record.actions import Splice, digest_or_none, splice_of, undo_splice
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.queries import queries
 from memd.indexer.views.past import KnownMemory
 from memd.models import digest_of
 from memd.notes import blocks, names, read, safe_write, sections
@@ -27,6 +28,7 @@ from memd.notes.parse import parse
 from memd.notes.sections import daily_head
 
 log = logging.getLogger("memd.write_files")
+SQL = queries(__file__)
 
 ABOUT = ("curate", "edge", "files")
 """Actions that change what is said about a memory, in its comment or in front matter, by how their names begin."""
@@ -317,16 +319,13 @@ class _LifeUndo:
 
     def useful(self, change: actions.LifeChange) -> bool:
         step = change.before - change.after
-        update = "UPDATE memories SET useful = MAX(0, useful + ?) WHERE id = ? RETURNING useful"
-        (useful,) = self.connection.execute(update, (step, change.memory)).fetchone()
+        (useful,) = self.connection.execute(SQL["change_useful"], (step, change.memory)).fetchone()
         self._keep(change, useful - step, useful)
         return True
 
     def edge(self, change: actions.LifeChange) -> bool:
-        changed = self.connection.execute(
-            "UPDATE edges SET removed = ?1 WHERE one = ?2 AND other = ?3 AND rel = ?4 AND removed = ?5",
-            (change.before["removed"], *(change.after[name] for name in ("one", "other", "rel", "removed"))),
-        ).rowcount
+        as_left = (change.after[name] for name in ("one", "other", "rel", "removed"))
+        changed = self.connection.execute(SQL["change_edge"], (change.before["removed"], *as_left)).rowcount
         if changed:
             self._keep(change, change.after, change.before)
         return bool(changed)
@@ -364,11 +363,7 @@ def _restored(known: KnownMemory, current: str, text: str) -> str:
 
 def _removed_file(connection: Connection, known: KnownMemory) -> bytes:
     """The bytes of the file when it was last removed, by whomever."""
-    row = connection.execute(
-        "SELECT s.removed FROM splices s JOIN actions a ON a.id = s.action"
-        ' WHERE a.workspace = ? AND s.path = ? AND s."after" IS NULL ORDER BY a.id DESC LIMIT 1',
-        (known.index.id, known.path),
-    ).fetchone()
+    row = connection.execute(SQL["removed_file"], (known.index.id, known.path)).fetchone()
     return zlib.decompress(row["removed"]) if row else b""
 
 
