@@ -16,7 +16,7 @@ from memd.cli.method_command import method_command
 from memd.daemon.handlers import HANDLERS
 from memd.errors import TooLarge, UsageError
 from memd.protocol.methods import METHODS, Request
-from memd.protocol.methods.base import Fresh, Scoped, Text, doc, help_text, method, parameters_of, parse
+from memd.protocol.methods.base import Fresh, Scoped, Text, doc, help_text, parameters_of, parse
 from tests.conftest import ROOT
 from tests.result_types import wrong
 from tests.test_docs import commands
@@ -65,8 +65,7 @@ class EchoResult(Fresh):
 def echo() -> typing.Iterator[str]:
     """A method with a parameter of its own, declared as any other."""
 
-    @method("test.echo", EchoResult, "text", reads=True)
-    class Echo(Scoped):
+    class Echo(Scoped, method="test.echo", args="text", result=EchoResult, reads=True):
         """Says the same again."""
 
         text: Annotated[Text, doc("what to say", max_length=20)]

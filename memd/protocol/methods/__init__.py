@@ -4,8 +4,6 @@ Validation, the typed requests of the handlers, both clients, `hello`, the table
 the command line, the flags of the fast path and the input schemas of MCP tools all follow from these declarations.
 """
 
-from __future__ import annotations
-
 import importlib
 
 from memd.protocol.methods.base import METHODS, Method, Request

@@ -5,17 +5,14 @@ A request is a declaration as in `config/declared.py`: its fields are the parame
 sentence. msgspec validates while it converts.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import runpy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, dataclass_transform
 
 import msgspec
 from msgspec import Meta
@@ -32,8 +29,6 @@ MAX_TOKENS = 200_000
 MAX_ROWS = 1_000
 MAX_NUMBER = 10**9
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-
-R = TypeVar("R", bound="Request")
 
 
 def doc(about: str, *, unset: str = "", **bounds: Any) -> Meta:
@@ -77,11 +72,14 @@ Offset = Annotated[int, doc("skip this many, for the next page", ge=0, le=MAX_NU
 
 @dataclass_transform(kw_only_default=True)
 class Request:
-    """The parameters of one call, checked. Every subclass is a dataclass whose fields are given by name."""
+    """The parameters of one call, checked. Every subclass is a dataclass whose fields are given by name; one that names
+    a `method` declares it, with its result and the facts of `Method`."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, method: str = "", args: str = "", result: Any = None, **facts: bool) -> None:
         # Nobody compares or prints requests, and making the functions for it would take time at every start.
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+        if method:
+            METHODS[method] = Method(method, cls, result, tuple(args.split()), **facts)
 
     def __post_init__(self) -> None:
         """Check what types cannot say, such as whether a date exists."""
@@ -339,16 +337,6 @@ class Method:
 
 METHODS: dict[str, Method] = {}
 """Every method by its name, in the order of the documentation."""
-
-
-def method(name: str, result: Any, *args: str, **facts: bool) -> Callable[[type[R]], type[R]]:
-    """Declare a method: its parameters are the fields of the class that follows, `facts` are those of `Method`."""
-
-    def declare(request: type[R]) -> type[R]:
-        METHODS[name] = Method(name, request, result, args, **facts)
-        return request
-
-    return declare
 
 
 def check_date(name: str, value: str) -> None:

@@ -1,11 +1,8 @@
 """Conflicts that git and file synchronisers leave in a workspace: `conflict.list` and `conflict.settle`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypedDict
 
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method
 
 
 class ClashRow(TypedDict):
@@ -42,8 +39,7 @@ class ConflictListResult(base.AcrossWorkspaces):
     notes: list[ConflictRow]
 
 
-@method("conflict.list", ConflictListResult, reads=True)
-class ConflictListRequest(base.Scoped):
+class ConflictListRequest(base.Scoped, method="conflict.list", result=ConflictListResult, reads=True):
     """Lists the notes of which git or a file synchroniser left two versions."""
 
 
@@ -51,10 +47,9 @@ class ConflictSettleResult(base.Written, ConflictedNote):
     """The answer of `conflict.settle`."""
 
 
-@method("conflict.settle", ConflictSettleResult, "path", "take")
-class ConflictSettleRequest(base.Writing):
+class ConflictSettleRequest(base.Writing, method="conflict.settle", args="path take", result=ConflictSettleResult):
     """Makes one note of two versions, and removes the copy; it can be undone as any write."""
 
-    path: Annotated[base.Text, doc("the note, or the copy of it, as `conflict.list` names it")]
+    path: Annotated[base.Text, base.doc("the note, or the copy of it, as `conflict.list` names it")]
     take: Literal["merge", "both", "ours", "theirs"] = "merge"
     """`merge`: what either side did; `both`: also what both changed, one after the other; or one of the versions."""

@@ -1,13 +1,10 @@
 """What an agent should know for a task: `context`, and the summaries that stand for others: `consolidate`, `expand`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired
 
 from msgspec import Meta
 
 from memd.protocol.methods import base
-from memd.protocol.methods.base import method, unset
 
 
 class ContextResult(base.AcrossWorkspaces):
@@ -24,8 +21,9 @@ class ContextResult(base.AcrossWorkspaces):
     explain: dict[str, Any]
 
 
-@method("context", ContextResult, "query", reads=True)
-class ContextRequest(base.Filtered, base.AllTiers, base.Observed):
+class ContextRequest(
+    base.Filtered, base.AllTiers, base.Observed, method="context", args="query", result=ContextResult, reads=True
+):
     """Assembles what is known for a task, within a budget of tokens, as Markdown for a prompt."""
 
     query: base.Question
@@ -37,7 +35,7 @@ class ContextRequest(base.Filtered, base.AllTiers, base.Observed):
     min_spread: base.Share = 0.0
     """Leave out everything but pinned memories when the best and the worst differ by less."""
     memory_tokens: Annotated[
-        Annotated[int, Meta(ge=-1, le=base.MAX_TOKENS)] | None, unset("`context.memory_tokens` (400)")
+        Annotated[int, Meta(ge=-1, le=base.MAX_TOKENS)] | None, base.unset("`context.memory_tokens` (400)")
     ] = None
     """At most this many tokens of one memory; -1 for no limit."""
     no_edges: bool = False
@@ -52,8 +50,9 @@ class ConsolidateResult(base.Written):
     version: int | None
 
 
-@method("consolidate", ConsolidateResult, "key", "text", "sources")
-class ConsolidateRequest(base.Timed, base.Writing):
+class ConsolidateRequest(
+    base.Timed, base.Writing, method="consolidate", args="key text sources", result=ConsolidateResult
+):
     """Writes a memory that sums up others and contains them."""
 
     key: base.Key
@@ -73,9 +72,8 @@ class ExpandResult(base.Fresh):
     children: NotRequired[list[dict[str, Any]]]
 
 
-@method("expand", ExpandResult, "key", reads=True)
-class ExpandRequest(base.Scoped):
+class ExpandRequest(base.Scoped, method="expand", args="key", result=ExpandResult, reads=True):
     """Lists the memories that sum up others, or returns what one of them contains."""
 
-    key: Annotated[str, unset("none")] = ""
+    key: Annotated[str, base.unset("none")] = ""
     """The summary."""

@@ -1,14 +1,11 @@
 """What belongs together: `edge.add`, `edge.rm`, `edge.list`, `edge.candidates`, `related` and `clusters`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from memd.models import Relation
 from memd.protocol.methods import base
-from memd.protocol.methods.base import method, unset
 
 EdgeStep = TypedDict("EdgeStep", {"from": str, "rel": str, "to": str, "weight": float})
 """An edge on the way from one memory to another."""
@@ -28,8 +25,7 @@ class EdgeAddResult(base.Written):
     edge: EdgeRow | None
 
 
-@method("edge.add", EdgeAddResult, "from_", "rel", "to")
-class EdgeAddRequest(base.Writing):
+class EdgeAddRequest(base.Writing, method="edge.add", args="from_ rel to", result=EdgeAddResult):
     """Declares an edge between two memories, in the file of the first."""
 
     from_: base.Text
@@ -38,7 +34,7 @@ class EdgeAddRequest(base.Writing):
     """The relation."""
     to: base.Text
     """The key of the other memory, of the same workspace."""
-    weight: Annotated[base.Share | None, unset("the relation's")] = None
+    weight: Annotated[base.Share | None, base.unset("the relation's")] = None
     """From 0 to 1."""
 
 
@@ -48,8 +44,7 @@ class EdgeRmResult(base.Written):
     removed: list[EdgeRow]
 
 
-@method("edge.rm", EdgeRmResult, "from_", "rel", "to")
-class EdgeRmRequest(base.Writing):
+class EdgeRmRequest(base.Writing, method="edge.rm", args="from_ rel to", result=EdgeRmResult):
     """Removes an edge: from the file that declares it, or so that it is not made again."""
 
     from_: base.Text
@@ -66,13 +61,12 @@ class EdgeListResult(base.AcrossWorkspaces):
     edges: list[EdgeRow]
 
 
-@method("edge.list", EdgeListResult, "key", reads=True)
-class EdgeListRequest(base.Scoped):
+class EdgeListRequest(base.Scoped, method="edge.list", args="key", result=EdgeListResult, reads=True):
     """Lists the edges of a memory or of a workspace, the strongest first."""
 
-    key: Annotated[str, unset("any")] = ""
+    key: Annotated[str, base.unset("any")] = ""
     """Only edges of this memory."""
-    rel: Annotated[Relation | None, unset("any")] = None
+    rel: Annotated[Relation | None, base.unset("any")] = None
     """Only this relation."""
     min_weight: base.Share = 0.0
     """Only edges at least this strong."""
@@ -86,8 +80,7 @@ class EdgeCandidatesResult(base.AcrossWorkspaces):
     candidates: list[dict[str, Any]]
 
 
-@method("edge.candidates", EdgeCandidatesResult, reads=True)
-class EdgeCandidatesRequest(base.Scoped):
+class EdgeCandidatesRequest(base.Scoped, method="edge.candidates", result=EdgeCandidatesResult, reads=True):
     """Lists linked pairs without a relation type, with their texts."""
 
     limit: base.Rows = 20
@@ -107,8 +100,7 @@ class RelatedResult(base.WithinWorkspace):
     memories: list[RelatedRow]
 
 
-@method("related", RelatedResult, "key", reads=True)
-class RelatedRequest(base.Scoped):
+class RelatedRequest(base.Scoped, method="related", args="key", result=RelatedResult, reads=True):
     """Returns the memories that edges lead to from one, each with the way there."""
 
     key: base.Key
@@ -136,8 +128,7 @@ class ClustersResult(base.AcrossWorkspaces):
     clusters: list[ClusterRow]
 
 
-@method("clusters", ClustersResult, reads=True)
-class ClustersRequest(base.Scoped):
+class ClustersRequest(base.Scoped, method="clusters", result=ClustersResult, reads=True):
     """Lists groups of memories that belong together, and whether one of them sums them up."""
 
     min: Annotated[int, Meta(ge=2, le=base.MAX_ROWS)] = 3

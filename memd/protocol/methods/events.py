@@ -1,13 +1,11 @@
 """Being told of changes: `subscribe`, `unsubscribe` and `watch`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from memd.models import Kind
-from memd.protocol.methods.base import MAX_QUERY, AcrossWorkspaces, Count, Fresh, Request, Scoped, Texts, method, unset
+from memd.protocol.methods.base import MAX_QUERY, AcrossWorkspaces, Count, Fresh, Request, Scoped, Texts, unset
 
 Event = Literal["indexed", "written", "accessed", "moved", "job"]
 
@@ -18,8 +16,7 @@ class SubscribeResult(AcrossWorkspaces):
     subscription: int
 
 
-@method("subscribe", SubscribeResult, "query", reads=True, notifies=True)
-class SubscribeRequest(Scoped):
+class SubscribeRequest(Scoped, method="subscribe", args="query", result=SubscribeResult, reads=True, notifies=True):
     """Sends each new or changed memory that matches, as it is saved."""
 
     query: Annotated[str, Meta(max_length=MAX_QUERY)] = ""
@@ -38,8 +35,7 @@ class SubscribeRequest(Scoped):
     """As in `query`."""
 
 
-@method("watch", SubscribeResult, "events", reads=True, notifies=True)
-class WatchRequest(Scoped):
+class WatchRequest(Scoped, method="watch", args="events", result=SubscribeResult, reads=True, notifies=True):
     """Sends what happens as it happens: what is indexed, written, read and moved, by whom, and the jobs."""
 
     events: Annotated[tuple[Event, ...], unset("all")] = ()
@@ -52,8 +48,15 @@ class UnsubscribeResult(Fresh):
     unsubscribed: bool
 
 
-@method("unsubscribe", UnsubscribeResult, "subscription", about_daemon=True, for_bound=True, local=True)
-class UnsubscribeRequest(Request):
+class UnsubscribeRequest(
+    Request,
+    method="unsubscribe",
+    args="subscription",
+    result=UnsubscribeResult,
+    about_daemon=True,
+    for_bound=True,
+    local=True,
+):
     """Ends a subscription of this connection."""
 
     subscription: Count

@@ -1,11 +1,9 @@
 """How well questions are answered: `eval`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import MAX_HITS, AcrossWorkspaces, Mode, Progressing, Scoped, doc, method, place
+from memd.protocol.methods.base import MAX_HITS, AcrossWorkspaces, Mode, Progressing, Scoped, doc, place
 
 
 class EvalResult(AcrossWorkspaces):
@@ -23,8 +21,9 @@ class EvalResult(AcrossWorkspaces):
     problems: NotRequired[list[dict[str, Any]]]
 
 
-@method("eval", EvalResult, "path", reads=True, slow=True, local=True)
-class EvalRequest(Scoped, Progressing):
+class EvalRequest(
+    Scoped, Progressing, method="eval", args="path", result=EvalResult, reads=True, slow=True, local=True
+):
     """Scores questions whose answers are known, or probes made from the notes."""
 
     path: Annotated[str, place(opened=True)] = ""

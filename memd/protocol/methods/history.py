@@ -1,14 +1,13 @@
 """The past: `history`, `diff`, `restore`, `log`, `undo` and `trash`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from memd.errors import UsageError
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method, unset
 
-PastKey = Annotated[base.Text, doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")]
+PastKey = Annotated[
+    base.Text, base.doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")
+]
 
 
 class VersionRow(TypedDict):
@@ -39,8 +38,7 @@ class HistoryResult(PastMemory):
     versions: list[VersionRow]
 
 
-@method("history", HistoryResult, "key", reads=True)
-class HistoryRequest(base.Scoped):
+class HistoryRequest(base.Scoped, method="history", args="key", result=HistoryResult, reads=True):
     """Lists every version of a memory, newest first: when, by whom, how long; also of one that is gone."""
 
     key: PastKey
@@ -54,14 +52,13 @@ class DiffResult(PastMemory, base.Shown):
     diff: str
 
 
-@method("diff", DiffResult, "key", "old", "new", reads=True)
-class DiffRequest(base.Scoped):
+class DiffRequest(base.Scoped, method="diff", args="key old new", result=DiffResult, reads=True):
     """Returns how two versions of a memory differ, as a unified diff."""
 
     key: PastKey
-    old: Annotated[base.Version, unset("the one before `new`")] = None
+    old: Annotated[base.Version, base.unset("the one before `new`")] = None
     """A version."""
-    new: Annotated[base.Version, unset("the last")] = None
+    new: Annotated[base.Version, base.unset("the last")] = None
     """Another version."""
 
 
@@ -73,13 +70,12 @@ class RestoreResult(base.Written):
     was_gone: bool
 
 
-@method("restore", RestoreResult, "key", "version")
-class RestoreRequest(base.Writing):
+class RestoreRequest(base.Writing, method="restore", args="key version", result=RestoreResult):
     """Writes a version of a memory back into its file, or brings back a file that was removed."""
 
     key: str = ""
     """As in `history`."""
-    version: Annotated[base.Version, unset("the text before the present one")] = None
+    version: Annotated[base.Version, base.unset("the text before the present one")] = None
     """With `key`: which version."""
     path: str = ""
     """A file that is gone, relative to its workspace."""
@@ -112,17 +108,16 @@ class LogResult(base.AcrossWorkspaces):
     entries: list[LogRow]
 
 
-@method("log", LogResult, reads=True)
-class LogRequest(base.Scoped):
+class LogRequest(base.Scoped, method="log", result=LogResult, reads=True):
     """Lists everything that was done, by memd and in editors, newest first."""
 
-    who: Annotated[str, unset("anyone")] = ""
+    who: Annotated[str, base.unset("anyone")] = ""
     """`cli`, `editor`, `job` for all jobs, `job:reflect` for one, …."""
-    what: Annotated[str, unset("anything")] = ""
+    what: Annotated[str, base.unset("anything")] = ""
     """`put`, `note`, `undo`, `changed`, …."""
-    since: Annotated[str, unset("any")] = ""
+    since: Annotated[str, base.unset("any")] = ""
     """A date, as in `query`: what was done then or later."""
-    key: Annotated[str, unset("any")] = ""
+    key: Annotated[str, base.unset("any")] = ""
     """What was done to this memory."""
     limit: base.Rows = 50
 
@@ -135,11 +130,10 @@ class UndoResult(base.Written):
     """Changes of what was observed that were taken back; of text it is 0."""
 
 
-@method("undo", UndoResult, "action")
-class UndoRequest(base.Scoped, base.Signed, base.Numbered):
+class UndoRequest(base.Scoped, base.Signed, base.Numbered, method="undo", args="action", result=UndoResult):
     """Takes a change back, or explains why that would overwrite someone."""
 
-    action: Annotated[base.Version, unset("the last change of text by `who`")] = None
+    action: Annotated[base.Version, base.unset("the last change of text by `who`")] = None
     """Which action; without it never a job's."""
 
 
@@ -151,8 +145,7 @@ class TrashResult(base.AcrossWorkspaces):
     files: list[dict[str, Any]]
 
 
-@method("trash", TrashResult, reads=True)
-class TrashRequest(base.Scoped):
+class TrashRequest(base.Scoped, method="trash", result=TrashResult, reads=True):
     """Lists what was removed from the files, and how it comes back."""
 
     limit: base.Rows = 200

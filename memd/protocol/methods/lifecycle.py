@@ -1,11 +1,8 @@
 """How memories age: `useful`, `reflect`, `sync_state`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypedDict
 
 from memd.protocol.methods import base
-from memd.protocol.methods.base import method, unset
 
 
 class RuleRow(TypedDict):
@@ -25,8 +22,7 @@ class RuleListResult(base.Fresh):
     rules: list[RuleRow]
 
 
-@method("rule.list", RuleListResult, reads=True, about_daemon=True)
-class RuleListRequest(base.Request):
+class RuleListRequest(base.Request, method="rule.list", result=RuleListResult, reads=True, about_daemon=True):
     """Lists the rules by which memories age, in the order in which they are applied."""
 
 
@@ -36,8 +32,7 @@ class RuleSetResult(base.Fresh):
     rule: RuleRow
 
 
-@method("rule.set", RuleSetResult, "name", "rule", about_daemon=True)
-class RuleSetRequest(base.Request):
+class RuleSetRequest(base.Request, method="rule.set", args="name rule", result=RuleSetResult, about_daemon=True):
     """Adds a rule, changes one, or switches it on or off."""
 
     name: base.Text
@@ -54,8 +49,7 @@ class RuleRmResult(base.Fresh):
     rule: RuleRow | None
 
 
-@method("rule.rm", RuleRmResult, "name", about_daemon=True)
-class RuleRmRequest(base.Request):
+class RuleRmRequest(base.Request, method="rule.rm", args="name", result=RuleRmResult, about_daemon=True):
     """Removes a rule of one's own, or gives a built-in one its own text back."""
 
     name: base.Text
@@ -73,11 +67,10 @@ class RuleTestResult(base.AcrossWorkspaces):
     of_pairs: list[str]
 
 
-@method("rule.test", RuleTestResult, "rule", reads=True, slow=True)
-class RuleTestRequest(base.Scoped):
+class RuleTestRequest(base.Scoped, method="rule.test", args="rule", result=RuleTestResult, reads=True, slow=True):
     """Returns what the rules, or one of them, would do now and why; changes nothing."""
 
-    rule: Annotated[str, unset("all")] = ""
+    rule: Annotated[str, base.unset("all")] = ""
     """One rule alone, by its name or its text, also one that is switched off."""
     limit: base.Rows = 50
     """At most this many `matches`, up to 1,000."""
@@ -93,8 +86,7 @@ class CurateResult(base.Written):
     verb: str
 
 
-@method("curate", CurateResult, "key", "verb")
-class CurateRequest(base.Writing):
+class CurateRequest(base.Writing, method="curate", args="key verb", result=CurateResult):
     """Moves, boosts, pins or lays aside one memory, because someone says so."""
 
     key: base.Key
@@ -111,8 +103,7 @@ class UsefulResult(base.Fresh):
     useful: int
 
 
-@method("useful", UsefulResult, "key")
-class UsefulRequest(base.Writing):
+class UsefulRequest(base.Writing, method="useful", args="key", result=UsefulResult):
     """Counts that a memory was of use to someone."""
 
     key: base.Key
@@ -125,8 +116,7 @@ class ReflectResult(base.AcrossWorkspaces):
     workspaces: list[dict[str, Any]]
 
 
-@method("reflect", ReflectResult, slow=True)
-class ReflectRequest(base.Scoped, base.Signed):
+class ReflectRequest(base.Scoped, base.Signed, method="reflect", result=ReflectResult, slow=True):
     """Applies the rules now: moves and links memories, and reports what a person should look at."""
 
     dry_run: bool = False
@@ -151,6 +141,7 @@ class SyncStateResult(base.WithinWorkspace):
     """Lines that were not understood and left out, with the reason."""
 
 
-@method("sync_state", SyncStateResult, slow=True, local=True)
-class SyncStateRequest(base.OneWorkspace, base.Signed):
+class SyncStateRequest(
+    base.OneWorkspace, base.Signed, method="sync_state", result=SyncStateResult, slow=True, local=True
+):
     """Exchanges what was observed of memories with other machines, by a file for each under `memory/.memd`."""

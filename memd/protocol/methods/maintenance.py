@@ -1,10 +1,8 @@
 """Keeping memd in step and in order: `sync`, `rebuild`, `doctor`, `job.list` and `job.run`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, local, method
+from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, local
 
 
 class SyncResult(Fresh):
@@ -17,8 +15,7 @@ class SyncResult(Fresh):
     took_ms: float
 
 
-@method("sync", SyncResult, slow=True)
-class SyncRequest(Scoped, Progressing):
+class SyncRequest(Scoped, Progressing, method="sync", result=SyncResult, slow=True):
     """Compares every file with the index and returns when all changes are searchable."""
 
     vectors: bool = False
@@ -36,8 +33,7 @@ class RebuildResult(Fresh):
     took_ms: float
 
 
-@method("rebuild", RebuildResult, slow=True, local=True)
-class RebuildRequest(Scoped, Progressing):
+class RebuildRequest(Scoped, Progressing, method="rebuild", result=RebuildResult, slow=True, local=True):
     """Builds the text index and the vectors again from the files and the ledger."""
 
 
@@ -49,8 +45,7 @@ class DoctorResult(Fresh):
     secrets: NotRequired[list[dict[str, Any]]]
 
 
-@method("doctor", DoctorResult, about_daemon=True, slow=True)
-class DoctorRequest(Request):
+class DoctorRequest(Request, method="doctor", result=DoctorResult, about_daemon=True, slow=True):
     """Checks the stores against each other, and repairs them when asked to."""
 
     fix: bool = False
@@ -83,8 +78,7 @@ class JobListResult(Fresh):
     jobs: list[JobState]
 
 
-@method("job.list", JobListResult, reads=True, about_daemon=True)
-class JobListRequest(Request):
+class JobListRequest(Request, method="job.list", result=JobListResult, reads=True, about_daemon=True):
     """Lists the scheduled jobs: when each runs, its last run and what came of it, the next."""
 
 
@@ -94,8 +88,7 @@ class JobRunResult(Fresh):
     job: JobRun
 
 
-@method("job.run", JobRunResult, "name", about_daemon=True, slow=True)
-class JobRunRequest(Request):
+class JobRunRequest(Request, method="job.run", args="name", result=JobRunResult, about_daemon=True, slow=True):
     """Runs a job now and returns what came of it."""
 
     name: Text

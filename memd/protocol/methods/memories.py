@@ -1,7 +1,5 @@
 """Memories by their key and what they declare: `put`, `patch`, `rm`, `gc`, `files` and the tags."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, NotRequired
 
 from msgspec import Meta
@@ -9,11 +7,10 @@ from msgspec import Meta
 from memd.errors import UsageError
 from memd.models import Kind, Priority, Tier
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method, unset
 
 IfVersion = Annotated[
     Annotated[int, Meta(ge=0, le=base.MAX_NUMBER)] | None,
-    doc("the version that it must have now, else `version_conflict`; 0: it must be new", unset="any"),
+    base.doc("the version that it must have now, else `version_conflict`; 0: it must be new", unset="any"),
 ]
 FileRelation = Literal["modified", "created", "deleted", "read"]
 
@@ -26,29 +23,28 @@ class PutResult(base.Written):
     similar: list[dict[str, Any]]
 
 
-@method("put", PutResult, "key", "text")
-class PutRequest(base.Timed, base.Writing):
+class PutRequest(base.Timed, base.Writing, method="put", args="key text", result=PutResult):
     """Writes a memory under a key: a new one, or the next version of one that is there."""
 
     key: base.Key
     """The key; a new one is the name of a file without its suffix."""
-    text: Annotated[str | None, unset("as it is")] = None
+    text: Annotated[str | None, base.unset("as it is")] = None
     """What it says; without it, facts of a memory that is there are changed."""
-    kind: Annotated[Kind | None, unset("as it is")] = None
+    kind: Annotated[Kind | None, base.unset("as it is")] = None
     """What kind of memory it is."""
-    tags: Annotated[base.Texts | None, unset("as they are")] = None
+    tags: Annotated[base.Texts | None, base.unset("as they are")] = None
     """Its tags, in place of those that it declares."""
-    priority: Annotated[Priority | None, unset("as it is")] = None
+    priority: Annotated[Priority | None, base.unset("as it is")] = None
     """How much it matters."""
-    importance: Annotated[base.Share | None, unset("as it is")] = None
+    importance: Annotated[base.Share | None, base.unset("as it is")] = None
     """The same as a number from 0 to 1."""
-    pinned: Annotated[bool | None, unset("as it is")] = None
+    pinned: Annotated[bool | None, base.unset("as it is")] = None
     """It never ages."""
-    tier: Annotated[Tier | None, unset("as it is")] = None
+    tier: Annotated[Tier | None, base.unset("as it is")] = None
     """Where a new memory begins; `sensory` is for raw captures."""
-    ttl: Annotated[str | None, unset("as it is")] = None
+    ttl: Annotated[str | None, base.unset("as it is")] = None
     """`90m`, `12h`, `30d`, `2w`, `1y`: how long it is an answer to questions; `none`: always."""
-    files: Annotated[base.Texts, unset("none")] = ()
+    files: Annotated[base.Texts, base.unset("none")] = ()
     """Files it is about, `PATH:REL`, added to those that it declares; REL as in `files`."""
     if_version: IfVersion = None
     on_similar: Literal["keep", "update", "skip"] = "keep"
@@ -62,8 +58,7 @@ class PatchResult(base.Written):
     version: int | None
 
 
-@method("patch", PatchResult, "key", "patch")
-class PatchRequest(base.Writing):
+class PatchRequest(base.Writing, method="patch", args="key patch", result=PatchResult):
     """Applies a unified diff to a memory, exactly or not at all."""
 
     key: base.Key
@@ -80,8 +75,7 @@ class RmResult(base.Written):
     kept: NotRequired[list[dict[str, Any]]]
 
 
-@method("rm", RmResult, "key", slow=True)
-class RmRequest(base.Writing):
+class RmRequest(base.Writing, method="rm", args="key", result=RmResult, slow=True):
     """Removes a memory from its file; with `hard`, from the history and the caches too."""
 
     key: base.Key
@@ -100,8 +94,7 @@ class GcResult(base.AcrossWorkspaces):
     dormant_total: int
 
 
-@method("gc", GcResult, slow=True)
-class GcRequest(base.Scoped, base.Signed):
+class GcRequest(base.Scoped, base.Signed, method="gc", result=GcResult, slow=True):
     """Lists the memories that were deleted or whose ttl has run out, and with `hard` forgets them for good."""
 
     hard: Annotated[bool, base.local()] = False
@@ -125,15 +118,14 @@ class FilesResult(base.Fresh):
     visible: NotRequired[str]
 
 
-@method("files", FilesResult, "key")
-class FilesRequest(base.Writing):
+class FilesRequest(base.Writing, method="files", args="key", result=FilesResult):
     """Returns which files a memory is about, or which memories are about a file; or adds one."""
 
     key: str = ""
     """The memory; it or `touching` is needed."""
     touching: str = ""
     """A file or a folder."""
-    add: Annotated[str, unset("none")] = ""
+    add: Annotated[str, base.unset("none")] = ""
     """A file that the memory is about."""
     rel: FileRelation = "modified"
     """What was done to it."""
@@ -153,8 +145,7 @@ class TagListResult(base.AcrossWorkspaces):
     tags: list[dict[str, Any]]
 
 
-@method("tag.list", TagListResult, reads=True)
-class TagListRequest(base.Scoped):
+class TagListRequest(base.Scoped, method="tag.list", result=TagListResult, reads=True):
     """Lists the tags, with the number of memories that have them."""
 
 
@@ -165,8 +156,7 @@ class RetagResult(base.Written):
     diff: str
 
 
-@method("tag.rename", RetagResult, "tag", "to")
-class TagRenameRequest(base.Writing):
+class TagRenameRequest(base.Writing, method="tag.rename", args="tag to", result=RetagResult):
     """Renames a tag in all files at once."""
 
     tag: base.Text
@@ -177,8 +167,7 @@ class TagRenameRequest(base.Writing):
     """Only show what would change; `action` is `null` then."""
 
 
-@method("tag.rm", RetagResult, "tag")
-class TagRmRequest(base.Writing):
+class TagRmRequest(base.Writing, method="tag.rm", args="tag", result=RetagResult):
     """Removes a tag from all files at once."""
 
     tag: base.Text

@@ -1,14 +1,11 @@
 """Writing down what happened and what is worth knowing: `note`, `save`, `write`, `read` and `recent`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from memd.errors import UsageError
 from memd.protocol.methods import base
-from memd.protocol.methods.base import method, unset
 
 
 class NoteResult(base.Written):
@@ -24,12 +21,11 @@ class NewSection(base.Timed, base.Writing):
     """What to write down."""
     title: str = ""
     """The title; without one, a heading that the text begins with."""
-    tags: Annotated[base.Texts, unset("none")] = ()
+    tags: Annotated[base.Texts, base.unset("none")] = ()
     """Tags that the section declares."""
 
 
-@method("note", NoteResult, "text")
-class NoteRequest(NewSection):
+class NoteRequest(NewSection, method="note", args="text", result=NoteResult):
     """Adds a section to the note of the day."""
 
 
@@ -40,16 +36,14 @@ class SaveResult(NoteResult):
     saved: str
 
 
-@method("save", SaveResult, "text", "target")
-class SaveRequest(NewSection):
+class SaveRequest(NewSection, method="save", args="text target", result=SaveResult):
     """Adds a text to the long-term memory or to the note of the day, and says where it went."""
 
     target: Literal["daily", "long_term"] = "long_term"
     """`long_term`, MEMORY.md, or `daily`, today's note."""
 
 
-@method("write", NoteResult, "section", "text")
-class WriteRequest(base.Timed, base.Writing):
+class WriteRequest(base.Timed, base.Writing, method="write", args="section text", result=NoteResult):
     """Adds an entry to the file of a role, or to the file that all roles share."""
 
     section: base.Text
@@ -74,11 +68,10 @@ class ReadResult(base.WithinWorkspace, base.Shown):
     text: str
 
 
-@method("read", ReadResult, "role", reads=True)
-class ReadRequest(base.OneWorkspace):
+class ReadRequest(base.OneWorkspace, method="read", args="role", result=ReadResult, reads=True):
     """Returns the file of a role, or the shared one, as it is."""
 
-    role: Annotated[str, unset('`"shared"`')] = ""
+    role: Annotated[str, base.unset('`"shared"`')] = ""
     """The role."""
 
 
@@ -92,12 +85,11 @@ class RecentResult(base.WithinWorkspace):
     text: str
 
 
-@method("recent", RecentResult, "role", reads=True)
-class RecentRequest(base.Timed, base.OneWorkspace):
+class RecentRequest(base.Timed, base.OneWorkspace, method="recent", args="role", result=RecentResult, reads=True):
     """Returns what was written lately to the shared file and to a role's, newest first, within a budget; without a
     role, to the daily notes and to the file of every role."""
 
-    role: Annotated[str, unset("all of them")] = ""
+    role: Annotated[str, base.unset("all of them")] = ""
     """The role that reads."""
     days: Annotated[int, Meta(ge=1, le=36_500)] = 7
     """Entries of this many days before today, and of today."""

@@ -1,13 +1,10 @@
 """The source code around the notes: `outline.symbol`, `outline.file`, `outline.project` and `outline.map`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method, unset
 
 LANGUAGES = "`python`, `go`, `javascript`, `typescript`, `rust`, `java`, `c`, `cpp`"
 
@@ -38,10 +35,10 @@ class OutlineResult(base.WithinWorkspace):
 class OutlineTree(base.OneWorkspace, base.Progressing):
     """What the methods that return a tree have in common."""
 
-    language: Annotated[str, doc(LANGUAGES, unset="the only one there is")] = ""
+    language: Annotated[str, base.doc(LANGUAGES, unset="the only one there is")] = ""
     depth: Annotated[int, Meta(ge=1, le=8)] = 2
     """How many relations are followed one after the other, 1 to 8."""
-    relations: Annotated[base.Texts, unset("all")] = ()
+    relations: Annotated[base.Texts, base.unset("all")] = ()
     """Only these: `contains`, `calls`, `called_by`, `imports`, `imported_by`, `inherits`, `inherited_by`,
     `implements`, `uses_type`, `decorates`, `mentioned_in`."""
     omit_native: bool = False
@@ -50,33 +47,33 @@ class OutlineTree(base.OneWorkspace, base.Progressing):
     """`text`, a tree in `text`; `json`, the same in `symbols`, whole."""
 
 
-@method("outline.symbol", OutlineResult, "symbol", reads=True, slow=True)
-class OutlineSymbolRequest(OutlineTree):
+class OutlineSymbolRequest(
+    OutlineTree, method="outline.symbol", args="symbol", result=OutlineResult, reads=True, slow=True
+):
     """Returns how a symbol of the source code relates to the others."""
 
     symbol: base.Text
     """The whole name, or any end of it that only one symbol has."""
-    file: Annotated[str, unset("any")] = ""
+    file: Annotated[str, base.unset("any")] = ""
     """Only in this file, relative to the workspace or to `cwd`."""
 
 
-@method("outline.file", OutlineResult, "file", reads=True, slow=True)
-class OutlineFileRequest(OutlineTree):
+class OutlineFileRequest(OutlineTree, method="outline.file", args="file", result=OutlineResult, reads=True, slow=True):
     """Returns the same for every symbol of a source file."""
 
     file: base.Text
     """Relative to the workspace or to `cwd`."""
 
 
-@method("outline.project", OutlineResult, reads=True, slow=True)
-class OutlineProjectRequest(OutlineTree):
+class OutlineProjectRequest(OutlineTree, method="outline.project", result=OutlineResult, reads=True, slow=True):
     """Returns the same for every symbol of a language."""
 
 
-@method("outline.map", OutlineResult, reads=True, slow=True)
-class OutlineMapRequest(base.OneWorkspace, base.Progressing):
+class OutlineMapRequest(
+    base.OneWorkspace, base.Progressing, method="outline.map", result=OutlineResult, reads=True, slow=True
+):
     """Returns the most important symbols of the source code, within a budget of tokens."""
 
-    language: Annotated[str, doc(LANGUAGES, unset="all")] = ""
+    language: Annotated[str, base.doc(LANGUAGES, unset="all")] = ""
     budget: Annotated[int, Meta(ge=1, le=base.MAX_TOKENS)] = 1_000
     """Tokens, 1 to 200,000."""

@@ -1,12 +1,10 @@
 """What the memory holds, without a question: `peek`, `stats`, `tree` and `timeline`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, method, unset
+from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, unset
 
 
 class PeekResult(AcrossWorkspaces):
@@ -16,8 +14,7 @@ class PeekResult(AcrossWorkspaces):
     tokens: int
 
 
-@method("peek", PeekResult, reads=True)
-class PeekRequest(Scoped):
+class PeekRequest(Scoped, method="peek", result=PeekResult, reads=True):
     """Returns an index of what the memory holds, as Markdown of at most 200 tokens."""
 
 
@@ -41,8 +38,7 @@ class StatsResult(AcrossWorkspaces):
     """With `days`: the number of memories in each tier at the end of each day, oldest first."""
 
 
-@method("stats", StatsResult, reads=True)
-class StatsRequest(Scoped):
+class StatsRequest(Scoped, method="stats", result=StatsResult, reads=True):
     """Counts memories, chunks, versions, edges and accesses, and what they take on the disk."""
 
     days: Annotated[int, Meta(ge=0, le=400)] = 0
@@ -66,8 +62,7 @@ class TreeResult(AcrossWorkspaces):
     total: int
 
 
-@method("tree", TreeResult, "path", reads=True)
-class TreeRequest(Scoped):
+class TreeRequest(Scoped, method="tree", args="path", result=TreeResult, reads=True):
     """Lists every memory by file, a line each, without its text."""
 
     path: Annotated[str, unset("all")] = ""
@@ -95,8 +90,7 @@ class TimelineResult(AcrossWorkspaces):
     total: int
 
 
-@method("timeline", TimelineResult, reads=True)
-class TimelineRequest(Scoped):
+class TimelineRequest(Scoped, method="timeline", result=TimelineResult, reads=True):
     """Lists the days, newest first: what notes are about and what was done."""
 
     since: Annotated[str, unset("any")] = ""

@@ -1,11 +1,8 @@
 """What agents want to write and a person decides: `proposal.list`, `proposal.accept` and `proposal.reject`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, TypedDict
 
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method
 
 
 class ProposalRow(TypedDict):
@@ -25,15 +22,14 @@ class ProposalListResult(base.AcrossWorkspaces):
     proposals: list[ProposalRow]
 
 
-@method("proposal.list", ProposalListResult, reads=True)
-class ProposalListRequest(base.Scoped):
+class ProposalListRequest(base.Scoped, method="proposal.list", result=ProposalListResult, reads=True):
     """Lists what others than a person want to write, oldest first, where `server.trust` is `propose`."""
 
 
 class Deciding(base.Scoped, base.Signed):
     """A person's decision about a proposal."""
 
-    proposal: Annotated[base.Count, doc("the number of the proposal")]
+    proposal: Annotated[base.Count, base.doc("the number of the proposal")]
 
 
 class ProposalRejectResult(base.Fresh):
@@ -49,11 +45,13 @@ class ProposalAcceptResult(ProposalRejectResult):
     """What the method answered that was proposed."""
 
 
-@method("proposal.accept", ProposalAcceptResult, "proposal", local=True)
-class ProposalAcceptRequest(Deciding):
+class ProposalAcceptRequest(
+    Deciding, method="proposal.accept", args="proposal", result=ProposalAcceptResult, local=True
+):
     """Carries out a proposal in the name of who made it; it can be undone as any write."""
 
 
-@method("proposal.reject", ProposalRejectResult, "proposal", local=True)
-class ProposalRejectRequest(Deciding):
+class ProposalRejectRequest(
+    Deciding, method="proposal.reject", args="proposal", result=ProposalRejectResult, local=True
+):
     """Forgets a proposal."""

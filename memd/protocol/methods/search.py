@@ -1,22 +1,19 @@
 """Finding and reading: `query`, `why_not`, `get`, `grep`, `bus` and `list`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, NotRequired
 
 from msgspec import Meta
 
 from memd.errors import UsageError
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method, unset
 
 Limit = Annotated[
     Annotated[int, Meta(ge=0, le=base.MAX_HITS)] | None,
-    doc(f"at most this many, up to {base.MAX_HITS}; 0 means {base.MAX_HITS}", unset="`search.limit` (8)"),
+    base.doc(f"at most this many, up to {base.MAX_HITS}; 0 means {base.MAX_HITS}", unset="`search.limit` (8)"),
 ]
 AsOf = Annotated[
     str,
-    doc(
+    base.doc(
         "a day, a month, a year or a time: answer from the texts that were current at its end; the lines of a former"
         " text count from its own first one",
         unset="now",
@@ -92,8 +89,7 @@ class Search(base.Filtered, base.AllTiers):
     """Add `marks` to each hit: where the question's words stand in `text`, as `[from, to]` characters."""
 
 
-@method("query", QueryResult, "query", reads=True)
-class QueryRequest(Search, base.Observed):
+class QueryRequest(Search, base.Observed, method="query", args="query", result=QueryResult, reads=True):
     """Finds the pieces of memory that answer a question, best first."""
 
     as_of: AsOf = ""
@@ -118,8 +114,7 @@ class WhyNotResult(base.Fresh, base.Shown):
     best: NotRequired[dict[str, Any] | None]
 
 
-@method("why_not", WhyNotResult, "file", "line", "query", reads=True)
-class WhyNotRequest(Search):
+class WhyNotRequest(Search, method="why_not", args="file line query", result=WhyNotResult, reads=True):
     """Says why a passage did not come up for a question, which is asked as in `query`."""
 
     file: base.Text
@@ -150,8 +145,7 @@ class GetResult(base.WithinWorkspace, base.Shown):
     estimated_tokens: NotRequired[int]
 
 
-@method("get", GetResult, "key", reads=True)
-class GetRequest(base.Scoped, base.Observed):
+class GetRequest(base.Scoped, base.Observed, method="get", args="key", result=GetResult, reads=True):
     """Returns one memory by its key, or lines of a file by its path."""
 
     key: str = ""
@@ -163,7 +157,7 @@ class GetRequest(base.Scoped, base.Observed):
     """With `path`: the first line."""
     lines: Annotated[int, Meta(ge=0, le=base.MAX_NUMBER)] = 0
     """With `path`: how many lines; 0 means all."""
-    version: Annotated[base.Version, unset("the last")] = None
+    version: Annotated[base.Version, base.unset("the last")] = None
     """With `key`: the memory as it was in this version, also one that is gone."""
     as_of: AsOf = ""
 
@@ -183,8 +177,7 @@ class GrepResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-@method("grep", GrepResult, "pattern", reads=True)
-class GrepRequest(base.Scoped):
+class GrepRequest(base.Scoped, method="grep", args="pattern", result=GrepResult, reads=True):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
     pattern: Annotated[base.Text, Meta(max_length=base.MAX_QUERY)]
@@ -197,7 +190,7 @@ class GrepRequest(base.Scoped):
     """Lines to return on either side, up to 1,000."""
     max_results: Annotated[int, Meta(ge=0, le=1_000)] = 10
     """At most this many blocks, up to 1,000; 0 means 1,000."""
-    path: Annotated[str, unset("any")] = ""
+    path: Annotated[str, base.unset("any")] = ""
     """A file, a folder, or a pattern such as `memory/2026-*`."""
     after: str = ""
     """The `next` of the answer before, to go on where it ended."""
@@ -226,8 +219,7 @@ class BusResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-@method("bus", BusResult, "query", reads=True)
-class BusRequest(base.Filtered):
+class BusRequest(base.Filtered, method="bus", args="query", result=BusResult, reads=True):
     """Ranks whole entries by how often they have the question's words."""
 
     query: Annotated[base.Text, Meta(max_length=base.MAX_QUERY)]
@@ -245,8 +237,7 @@ class ListResult(base.AcrossWorkspaces):
     roles: dict[str, int]
 
 
-@method("list", ListResult, reads=True)
-class ListRequest(base.Filtered):
+class ListRequest(base.Filtered, method="list", result=ListResult, reads=True):
     """Lists the memories and the roles that there are."""
 
     sort: Literal["newest", "oldest", "key", "role", "title"] = "newest"

@@ -1,12 +1,10 @@
 """The daemon itself: `hello`, `ping`, `status`, `reload`, `shutdown`, and `mcp.open` for MCP sessions."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta
 
-from memd.protocol.methods.base import Fresh, OneWorkspace, Request, local, method, unset
+from memd.protocol.methods.base import Fresh, OneWorkspace, Request, local, unset
 from memd.protocol.wire import PROTOCOL
 
 
@@ -22,8 +20,7 @@ class HelloResult(Fresh):
     """The workspace that this connection is bound to."""
 
 
-@method("hello", HelloResult, reads=True, about_daemon=True, for_bound=True)
-class HelloRequest(Request):
+class HelloRequest(Request, method="hello", result=HelloResult, reads=True, about_daemon=True, for_bound=True):
     """Returns the protocol number, the version, the methods and the limits."""
 
     client: str = ""
@@ -47,8 +44,7 @@ class PingResult(Fresh):
     pong: bool
 
 
-@method("ping", PingResult, reads=True, about_daemon=True, for_bound=True)
-class PingRequest(Request):
+class PingRequest(Request, method="ping", result=PingResult, reads=True, about_daemon=True, for_bound=True):
     """Answers, to show that the daemon is alive."""
 
 
@@ -107,8 +103,7 @@ class StatusResult(Fresh):
     socket: str
 
 
-@method("status", StatusResult, reads=True, about_daemon=True, for_bound=True)
-class StatusRequest(Request):
+class StatusRequest(Request, method="status", result=StatusResult, reads=True, about_daemon=True, for_bound=True):
     """Returns what the daemon watches, what is pending and what is degraded."""
 
 
@@ -121,8 +116,7 @@ class ReloadResult(Fresh):
     """Those among them that hold only after `memd restart`."""
 
 
-@method("reload", ReloadResult, about_daemon=True)
-class ReloadRequest(Request):
+class ReloadRequest(Request, method="reload", result=ReloadResult, about_daemon=True):
     """Reads the settings anew and follows those of `embedding`, `search` and `rules` at once."""
 
 
@@ -132,8 +126,7 @@ class ShutdownResult(Fresh):
     stopping: bool
 
 
-@method("shutdown", ShutdownResult, about_daemon=True)
-class ShutdownRequest(Request):
+class ShutdownRequest(Request, method="shutdown", result=ShutdownResult, about_daemon=True):
     """Stops the daemon."""
 
 
@@ -145,8 +138,7 @@ class McpOpenResult(Fresh):
     tools: list[str]
 
 
-@method("mcp.open", McpOpenResult, local=True)
-class McpOpenRequest(OneWorkspace):
+class McpOpenRequest(OneWorkspace, method="mcp.open", result=McpOpenResult, local=True):
     """Makes an MCP session of the connection, bound to one workspace."""
 
     profile: Literal["search", "memories", "ghost", "knowledge", "all"] = "search"

@@ -1,11 +1,8 @@
 """What others get: `propose` for a team, `token.add` and `token.revoke` for who comes in by the hub."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from memd.protocol.methods import base
-from memd.protocol.methods.base import method, unset
 
 
 class ProposeResult(base.WithinWorkspace):
@@ -22,15 +19,14 @@ class ProposeResult(base.WithinWorkspace):
     """Whether the file is there already, with another text."""
 
 
-@method("propose", ProposeResult, "key", slow=True)
-class ProposeRequest(base.OneWorkspace, base.Signed):
+class ProposeRequest(base.OneWorkspace, base.Signed, method="propose", args="key", result=ProposeResult, slow=True):
     """Puts a memory on a branch of git as a file of the team's layer, with a commit that is ready for review."""
 
     key: base.Key
     """The memory."""
-    branch: Annotated[str, unset("`memd/` and the memory's name")] = ""
+    branch: Annotated[str, base.unset("`memd/` and the memory's name")] = ""
     """The branch, which must be new."""
-    message: Annotated[str, unset("the memory's heading")] = ""
+    message: Annotated[str, base.unset("the memory's heading")] = ""
     """What the commit says."""
 
 
@@ -42,8 +38,7 @@ class TokenAddResult(base.Fresh):
     """It stands here and is kept nowhere."""
 
 
-@method("token.add", TokenAddResult, "name", about_daemon=True)
-class TokenAddRequest(base.Signed):
+class TokenAddRequest(base.Signed, method="token.add", args="name", result=TokenAddResult, about_daemon=True):
     """Makes a token for the hub and answers with it: once, and never again."""
 
     name: base.Text
@@ -52,7 +47,7 @@ class TokenAddRequest(base.Signed):
     """The workspaces that it is for, at least one."""
     write: bool = False
     """It may read and write, not only read."""
-    expires: Annotated[str, unset("never")] = ""
+    expires: Annotated[str, base.unset("never")] = ""
     """When it ends: `12h`, `30d`, `1y`, or a day such as `2027-01-31`."""
 
 
@@ -62,8 +57,7 @@ class TokenRevokeResult(base.Fresh):
     revoked: str
 
 
-@method("token.revoke", TokenRevokeResult, "name", about_daemon=True)
-class TokenRevokeRequest(base.Signed):
+class TokenRevokeRequest(base.Signed, method="token.revoke", args="name", result=TokenRevokeResult, about_daemon=True):
     """Takes a token back: from the next request on it is worth nothing."""
 
     name: base.Text

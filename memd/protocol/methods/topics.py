@@ -1,14 +1,11 @@
 """Knowledge by topic: one file each, and an index that lists them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from memd.errors import UsageError
 from memd.protocol.methods import base
-from memd.protocol.methods.base import doc, method, unset
 
-Topic = Annotated[base.Text, doc("the name")]
+Topic = Annotated[base.Text, base.doc("the name")]
 
 
 class TopicWriteResult(base.Written):
@@ -18,8 +15,7 @@ class TopicWriteResult(base.Written):
     path: str
 
 
-@method("topic.memorize", TopicWriteResult, "topic")
-class TopicMemorizeRequest(base.Timed, base.Writing):
+class TopicMemorizeRequest(base.Timed, base.Writing, method="topic.memorize", args="topic", result=TopicWriteResult):
     """Creates a topic and lists it in the index."""
 
     topic: Topic
@@ -27,26 +23,25 @@ class TopicMemorizeRequest(base.Timed, base.Writing):
     """One or two sentences for the index."""
     content: base.Text
     """The content, as Markdown."""
-    title: Annotated[str, unset("the name")] = ""
+    title: Annotated[str, base.unset("the name")] = ""
     """The title."""
-    tags: Annotated[base.Texts, unset("none")] = ()
+    tags: Annotated[base.Texts, base.unset("none")] = ()
     """Its tags."""
 
 
-@method("topic.refine", TopicWriteResult, "topic")
-class TopicRefineRequest(base.Timed, base.Writing):
+class TopicRefineRequest(base.Timed, base.Writing, method="topic.refine", args="topic", result=TopicWriteResult):
     """Changes the tags, the summary or the content of a topic."""
 
     topic: Topic
-    add_tags: Annotated[base.Texts, unset("none")] = ()
+    add_tags: Annotated[base.Texts, base.unset("none")] = ()
     """Tags to add."""
-    remove_tags: Annotated[base.Texts, unset("none")] = ()
+    remove_tags: Annotated[base.Texts, base.unset("none")] = ()
     """Tags to remove, in upper or lower case."""
-    title: Annotated[str, unset("as it is")] = ""
+    title: Annotated[str, base.unset("as it is")] = ""
     """A new title."""
-    summary: Annotated[str, unset("as it is")] = ""
+    summary: Annotated[str, base.unset("as it is")] = ""
     """A new summary."""
-    content: Annotated[str, unset("as it is")] = ""
+    content: Annotated[str, base.unset("as it is")] = ""
     """A new content."""
 
 
@@ -57,8 +52,7 @@ class TopicForgetResult(TopicWriteResult):
     kept: str
 
 
-@method("topic.forget", TopicForgetResult, "topic")
-class TopicForgetRequest(base.Writing):
+class TopicForgetRequest(base.Writing, method="topic.forget", args="topic", result=TopicForgetResult):
     """Deletes a topic where it can, and always removes it from the index."""
 
     topic: Topic
@@ -77,8 +71,7 @@ class TopicRecallResult(base.WithinWorkspace, base.Shown):
     markdown: str
 
 
-@method("topic.recall", TopicRecallResult, "topic", reads=True)
-class TopicRecallRequest(base.Scoped):
+class TopicRecallRequest(base.Scoped, method="topic.recall", args="topic", result=TopicRecallResult, reads=True):
     """Returns one topic as Markdown: title, tags, when it was last updated, content."""
 
     topic: Topic
@@ -94,8 +87,7 @@ class TopicGeneralResult(base.WithinWorkspace, base.Shown):
     """Both as they stand in the file, with their headings."""
 
 
-@method("topic.general", TopicGeneralResult, reads=True)
-class TopicGeneralRequest(base.OneWorkspace):
+class TopicGeneralRequest(base.OneWorkspace, method="topic.general", result=TopicGeneralResult, reads=True):
     """Returns the general knowledge and the list of topics, as the index has them."""
 
 
@@ -105,8 +97,7 @@ class TopicSetGeneralResult(base.Written):
     path: str
 
 
-@method("topic.set_general", TopicSetGeneralResult, "content")
-class TopicSetGeneralRequest(base.Writing):
+class TopicSetGeneralRequest(base.Writing, method="topic.set_general", args="content", result=TopicSetGeneralResult):
     """Replaces the general knowledge."""
 
     content: base.Text
@@ -120,8 +111,7 @@ class TopicSearchResult(base.Fresh):
     text: str
 
 
-@method("topic.search", TopicSearchResult, "tags", reads=True)
-class TopicSearchRequest(base.Scoped):
+class TopicSearchRequest(base.Scoped, method="topic.search", args="tags", result=TopicSearchResult, reads=True):
     """Finds topics by their tags."""
 
     tags: base.Texts = ()
@@ -140,6 +130,5 @@ class TopicListResult(TopicSearchResult):
     missing: list[dict[str, Any]]
 
 
-@method("topic.list", TopicListResult, reads=True)
-class TopicListRequest(base.Scoped):
+class TopicListRequest(base.Scoped, method="topic.list", result=TopicListResult, reads=True):
     """Lists the topics."""

@@ -1,14 +1,11 @@
 """Out and in: `export`, `import`, `ingest` and `backup`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from memd.errors import UsageError
 from memd.protocol.methods import base
-from memd.protocol.methods.base import method, place, unset
 
 
 class ExportResult(base.Fresh):
@@ -22,8 +19,7 @@ class ExportResult(base.Fresh):
     next: str
 
 
-@method("export", ExportResult, reads=True, slow=True)
-class ExportRequest(base.Scoped):
+class ExportRequest(base.Scoped, method="export", result=ExportResult, reads=True, slow=True):
     """Returns every memory with its text, its versions and its life, page by page."""
 
     after: str = ""
@@ -58,29 +54,27 @@ class Incoming(base.Scoped, base.Signed, base.Progressing):
     """Only say what would change."""
     overwrite: bool = False
     """Take the text from there where a memory here has another one; the history keeps the old."""
-    request_id: Annotated[str, unset("none")] = ""
+    request_id: Annotated[str, base.unset("none")] = ""
     """An id of your own; a call that repeats it is not carried out again."""
     allow_secret: Annotated[bool, base.local()] = False
     """Also write what seems to hold a key, a token or a password."""
 
 
-@method("import", ImportResult, "path", slow=True)
-class ImportRequest(Incoming):
+class ImportRequest(Incoming, method="import", args="path", result=ImportResult, slow=True):
     """Takes in an export: files, versions, lives."""
 
-    path: Annotated[base.Text, place(opened=True)]
+    path: Annotated[base.Text, base.place(opened=True)]
     """The file, absolute or with `~`; the daemon opens it."""
 
 
-@method("ingest", ImportResult, "paths", slow=True, local=True)
-class IngestRequest(Incoming):
+class IngestRequest(Incoming, method="ingest", args="paths", result=ImportResult, slow=True, local=True):
     """Copies memories that other tools keep into a workspace."""
 
-    paths: Annotated[base.Texts, place(opened=True)] = ()
+    paths: Annotated[base.Texts, base.place(opened=True)] = ()
     """Folders and files, absolute or with `~`; the daemon opens them."""
-    since: Annotated[str, unset("any")] = ""
+    since: Annotated[str, base.unset("any")] = ""
     """Of sessions with agents: only those that began on this day or later, in this month, in this year."""
-    project: Annotated[str, unset("any")] = ""
+    project: Annotated[str, base.unset("any")] = ""
     """Of sessions with agents: only those in a folder whose path has this in it."""
 
     def check(self) -> None:
@@ -95,9 +89,8 @@ class BackupResult(base.Fresh):
     bytes: int
 
 
-@method("backup", BackupResult, "path", about_daemon=True, slow=True)
-class BackupRequest(base.Request):
+class BackupRequest(base.Request, method="backup", args="path", result=BackupResult, about_daemon=True, slow=True):
     """Copies the ledger while it is in use."""
 
-    path: Annotated[str, place(unset="`backups` in the state directory")] = ""
+    path: Annotated[str, base.place(unset="`backups` in the state directory")] = ""
     """The directory for it, absolute or with `~`; made where it is missing."""

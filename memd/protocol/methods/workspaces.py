@@ -1,11 +1,9 @@
 """Directories that hold memory: `workspace.list`, `workspace.add` and `workspace.rm`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from memd.errors import UsageError
-from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, WithinWorkspace, method, place, unset
+from memd.protocol.methods.base import Fresh, Progressing, Request, Text, Texts, WithinWorkspace, place, unset
 from memd.protocol.methods.server import WorkspaceStatus
 
 
@@ -15,8 +13,9 @@ class WorkspaceListResult(Fresh):
     workspaces: list[WorkspaceStatus]
 
 
-@method("workspace.list", WorkspaceListResult, reads=True, about_daemon=True, for_bound=True)
-class WorkspaceListRequest(Request):
+class WorkspaceListRequest(
+    Request, method="workspace.list", result=WorkspaceListResult, reads=True, about_daemon=True, for_bound=True
+):
     """Lists the directories that hold memory."""
 
 
@@ -29,8 +28,9 @@ class WorkspaceAddResult(Fresh):
     added: bool
 
 
-@method("workspace.add", WorkspaceAddResult, "path", about_daemon=True, slow=True)
-class WorkspaceAddRequest(Progressing):
+class WorkspaceAddRequest(
+    Progressing, method="workspace.add", args="path", result=WorkspaceAddResult, about_daemon=True, slow=True
+):
     """Begins to watch a directory."""
 
     path: Annotated[Text, place()]
@@ -51,8 +51,7 @@ class WorkspaceRmResult(WithinWorkspace):
     removed: bool
 
 
-@method("workspace.rm", WorkspaceRmResult, about_daemon=True, slow=True)
-class WorkspaceRmRequest(Request):
+class WorkspaceRmRequest(Request, method="workspace.rm", result=WorkspaceRmResult, about_daemon=True, slow=True):
     """Stops watching a directory and forgets its index, never its files."""
 
     ns: str = ""
