@@ -1,7 +1,5 @@
 """The shell of the front doors that speak HTTP, the page and the hub: what a request passes, and how it is served."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

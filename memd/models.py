@@ -1,14 +1,12 @@
 """The frozen values that every floor speaks: workspaces, notes, memories, chunks; digests, and how rows are grouped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
 from os import stat_result
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,7 +47,7 @@ class FileStat(NamedTuple):
     inode: int
 
     @classmethod
-    def of(cls, status: stat_result) -> FileStat:
+    def of(cls, status: stat_result) -> Self:
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 

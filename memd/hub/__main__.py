@@ -1,7 +1,5 @@
 """`python -m memd.hub`: checks that it is safe to listen, prints the address, and serves until it is stopped."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import ipaddress

@@ -4,11 +4,9 @@ A method that is not bound to a workspace is refused, but for those that every b
 of this machine, and whatever cannot be undone. What is left is called for the token's workspaces and in its name.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from memd.config.tokens import AccessToken
 from memd.errors import Refused, UnknownMethod, UsageError
@@ -29,7 +27,7 @@ class Access:
     ns: tuple[str, ...]
 
     @classmethod
-    def of(cls, token: AccessToken, ns: str = "") -> Access:
+    def of(cls, token: AccessToken, ns: str = "") -> Self:
         return cls(token, cls(token, token.ns).workspaces(ns or ()))
 
     def workspaces(self, named: Any) -> tuple[str, ...]:

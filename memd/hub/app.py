@@ -1,7 +1,5 @@
 """What the hub answers: `/rpc` as the socket does, `/mcp` to agents, `/health` to whoever watches over it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from contextlib import AbstractAsyncContextManager, nullcontext

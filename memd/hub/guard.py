@@ -4,8 +4,6 @@ No web page may use a browser to reach the hub, also not one that a name server 
 a request with the origin of another site is refused. There are no cookies, so there is nothing to forge.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Light on purpose. `_socket` is the part of the standard `socket` module that tal
 that module takes as long to import as Python takes to start.
 """
 
-from __future__ import annotations
-
 import _socket
 import os
 import sys

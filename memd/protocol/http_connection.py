@@ -3,8 +3,6 @@
 Loaded only where an address of a hub is given: `http.client` and `ssl` take longer to import than a question takes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl

@@ -4,8 +4,6 @@ writes from memd/protocol/methods.
 Light on purpose: `memd query` loads it.
 """
 
-from __future__ import annotations
-
 from memd.protocol.wire import read_beside
 
 LONG_TIMEOUT = 900.0

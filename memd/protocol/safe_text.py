@@ -3,8 +3,6 @@
 For terminals and for text that a model reads. The wire carries what the file says.
 """
 
-from __future__ import annotations
-
 HIDDEN = (
     (0x00AD, 0x00AD),  # soft hyphen
     (0x034F, 0x034F),  # combining grapheme joiner

@@ -4,8 +4,6 @@ Whoever starts a daemon may race with others who do the same. The daemon's own l
 promised here is that a daemon accepts connections when `start` returns.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Writes that got no answer: the same one, given again soon, carries the same request id and is carried out once."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`python -m memd.web`: listens on this machine only, prints the address, and serves until it is stopped."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -4,8 +4,6 @@ A token is a file in the user's private directory, named by its digest: whoever 
 unlink it is to use it. So `memd web` lets a browser into a page that systemd runs, too.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import time

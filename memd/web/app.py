@@ -1,7 +1,5 @@
 """The page's routes, and what becomes of errors."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 

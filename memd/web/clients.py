@@ -1,7 +1,5 @@
 """How the page speaks to the daemon: a few connections that views borrow, and one that hears what happens."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

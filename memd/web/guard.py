@@ -4,8 +4,6 @@ No page of another origin may read or change anything here, also not one that a 
 (the host is compared), and not one on another port of it (a cookie is the whole host's, an origin is not).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Notes as HTML, and notes are hostile: no HTML of their own, no picture from elsewhere, no link but to the web."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import MutableMapping, Sequence
 from typing import Any

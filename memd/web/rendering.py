@@ -1,7 +1,5 @@
 """Templates: every value in one is escaped, and loses what could fool a reader, unless it says otherwise."""
 
-from __future__ import annotations
-
 import hashlib
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """One request as a view sees it: what was asked, the daemon's connections, and the page that answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

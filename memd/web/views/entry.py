@@ -1,7 +1,5 @@
 """The way in and the way out; and meanwhile, what happens."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

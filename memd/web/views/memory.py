@@ -1,7 +1,5 @@
 """One memory: its text, where it stands, its versions, what is near it; and how a person changes it."""
 
-from __future__ import annotations
-
 import asyncio
 import difflib
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """What there is as a whole: the days, the edges between memories, and how memories age."""
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_right
 from datetime import date, timedelta

@@ -1,7 +1,5 @@
 """Search: hits with their reasons, or every memory there is, newest first; and what an agent would get for a task."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

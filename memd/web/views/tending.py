@@ -1,7 +1,5 @@
 """What a person tends: what waits for them, how the daemon is, and the buttons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
