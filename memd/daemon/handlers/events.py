@@ -7,15 +7,13 @@ from memd.daemon.serving.events import Watch
 from memd.daemon.serving.subscriptions import Subscription, SubscriptionQuery
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
-from memd.models import Filters
 from memd.protocol.methods.base import Scoped
 from memd.protocol.methods.events import SubscribeRequest, UnsubscribeRequest, WatchRequest
 
 
 @handles(SubscribeRequest)
 async def subscribe(ctx: HandlerContext, request: SubscribeRequest, call: IncomingCall) -> Result:
-    filters = Filters(kind=request.kind or "", tags=request.tags, role=request.role, path=request.path)
-    query = SubscriptionQuery(_terms(request), filters, _scope(ctx, request), request.marks)
+    query = SubscriptionQuery(_terms(request), request.filters, _scope(ctx, request), request.marks)
     # Nothing is awaited from here on, so the answer goes out before the first notification.
     return {"subscription": ctx.subscriptions.add(Subscription(call.connection, query)), "ns": sorted(query.ns)}
 

@@ -8,7 +8,7 @@ sentence. msgspec validates while it converts.
 import inspect
 import re
 import runpy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -104,8 +104,8 @@ class Scoped(Request):
     """Without `ns`: the innermost workspace around this directory; outside of all of them, or without `cwd`, all."""
 
 
-class Filtered(Scoped):
-    """Only memories that fit."""
+class OfSort(Scoped):
+    """Only memories of one sort."""
 
     kind: Annotated[Kind | None, unset("any")] = None
     """Only this kind of memory."""
@@ -115,6 +115,17 @@ class Filtered(Scoped):
     """`daily`, `memory`, `topic`, or a role file's name without its ending."""
     path: Annotated[str, unset("any")] = ""
     """A file, a folder, or a pattern such as `memory/2026-*`."""
+
+    @property
+    def filters(self) -> Filters:
+        """As given; a handler takes `filters_of`, which reads words for a time."""
+        given = {one.name: getattr(self, one.name, None) for one in fields(Filters)}
+        return Filters(**{name: value for name, value in given.items() if value})
+
+
+class Filtered(OfSort):
+    """Only memories that fit."""
+
     since: Annotated[str, unset("any")] = ""
     """`YYYY`, `YYYY-MM` or `YYYY-MM-DD`, or words such as `yesterday` or `last week`: notes of that time or later."""
     until: Annotated[str, unset("any")] = ""
@@ -126,14 +137,6 @@ class Filtered(Scoped):
         """Words for a time are read by the daemon, which knows them; a date that does not exist is none of them."""
         if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
             check_date(name, value)
-
-    @property
-    def filters(self) -> Filters:
-        """As given; a handler takes `filters_of`, which reads words for a time."""
-        return Filters(
-            kind=self.kind or "", tags=self.tags, role=self.role, path=self.path, since=self.since, until=self.until,
-            tier=self.tier or "",
-        )  # fmt: skip
 
 
 class AllTiers(Request):

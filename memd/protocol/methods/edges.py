@@ -19,21 +19,26 @@ class EdgeRow(EdgeStep):
     ns: NotRequired[str]
 
 
+class BetweenMemories(base.Writing):
+    """What `edge.add` and `edge.rm` have in common: an edge by its ends."""
+
+    from_: base.Text
+    """The key of the memory that says it; to remove `relates_to`, either."""
+    rel: Relation = "relates_to"
+    """The relation."""
+    to: base.Text
+    """The key of the other memory, of the same workspace."""
+
+
 class EdgeAddResult(base.Written):
     """The answer of `edge.add`; `edge` is None when it went again before the answer."""
 
     edge: EdgeRow | None
 
 
-class EdgeAddRequest(base.Writing, method="edge.add", args="from_ rel to", result=EdgeAddResult):
+class EdgeAddRequest(BetweenMemories, method="edge.add", args="from_ rel to", result=EdgeAddResult):
     """Declares an edge between two memories, in the file of the first."""
 
-    from_: base.Text
-    """The key of the memory that says it."""
-    rel: Relation = "relates_to"
-    """The relation."""
-    to: base.Text
-    """The key of the other memory, of the same workspace."""
     weight: Annotated[base.Share | None, base.unset("the relation's")] = None
     """From 0 to 1."""
 
@@ -44,15 +49,8 @@ class EdgeRmResult(base.Written):
     removed: list[EdgeRow]
 
 
-class EdgeRmRequest(base.Writing, method="edge.rm", args="from_ rel to", result=EdgeRmResult):
+class EdgeRmRequest(BetweenMemories, method="edge.rm", args="from_ rel to", result=EdgeRmResult):
     """Removes an edge: from the file that declares it, or so that it is not made again."""
-
-    from_: base.Text
-    """The key of the memory that says it; of `relates_to`, either."""
-    rel: Relation = "relates_to"
-    """The relation."""
-    to: base.Text
-    """The key of the other memory."""
 
 
 class EdgeListResult(base.AcrossWorkspaces):

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from memd.models import Kind
-from memd.protocol.methods.base import MAX_QUERY, AcrossWorkspaces, Count, Fresh, Request, Scoped, Texts, unset
+from memd.protocol.methods.base import MAX_QUERY, AcrossWorkspaces, Count, Fresh, OfSort, Request, Scoped, unset
 
 Event = Literal["indexed", "written", "accessed", "moved", "job"]
 
@@ -16,21 +15,13 @@ class SubscribeResult(AcrossWorkspaces):
     subscription: int
 
 
-class SubscribeRequest(Scoped, method="subscribe", args="query", result=SubscribeResult, reads=True, notifies=True):
+class SubscribeRequest(OfSort, method="subscribe", args="query", result=SubscribeResult, reads=True, notifies=True):
     """Sends each new or changed memory that matches, as it is saved."""
 
     query: Annotated[str, Meta(max_length=MAX_QUERY)] = ""
     """The words to wait for; without any, every memory counts."""
     match: Literal["all", "any"] = "all"
     """`all`: every telling word must be there; `any`: one is enough."""
-    kind: Annotated[Kind | None, unset("any")] = None
-    """As in `query`."""
-    tags: Annotated[Texts, unset("any")] = ()
-    """As in `query`."""
-    role: Annotated[str, unset("any")] = ""
-    """As in `query`."""
-    path: Annotated[str, unset("any")] = ""
-    """As in `query`."""
     marks: bool = False
     """As in `query`."""
 

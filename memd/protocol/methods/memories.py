@@ -156,21 +156,21 @@ class RetagResult(base.Written):
     diff: str
 
 
-class TagRenameRequest(base.Writing, method="tag.rename", args="tag to", result=RetagResult):
-    """Renames a tag in all files at once."""
+class Retagging(base.Writing):
+    """What `tag.rename` and `tag.rm` have in common."""
 
     tag: base.Text
     """The tag as it is."""
+    dry_run: bool = False
+    """Only show what would change; `action` is `null` then."""
+
+
+class TagRenameRequest(Retagging, method="tag.rename", args="tag to", result=RetagResult):
+    """Renames a tag in all files at once."""
+
     to: base.Text
     """The tag as it shall be."""
-    dry_run: bool = False
-    """Only show what would change; `action` is `null` then."""
 
 
-class TagRmRequest(base.Writing, method="tag.rm", args="tag", result=RetagResult):
+class TagRmRequest(Retagging, method="tag.rm", args="tag", result=RetagResult):
     """Removes a tag from all files at once."""
-
-    tag: base.Text
-    """The tag."""
-    dry_run: bool = False
-    """Only show what would change; `action` is `null` then."""
