@@ -27,7 +27,7 @@ from memd.config.schema import HubSettings
 from memd.config.tokens import AccessToken, add, moment
 from memd.errors import MemdError, NoDaemon, NotFound, Refused, UsageError
 from memd.hub import guard as guard_module
-from memd.hub.__main__ import check_safe, hosts_of, hub_options, main
+from memd.hub.__main__ import check_safe, hosts_of
 from memd.hub.access import Access, offered
 from memd.hub.guard import ACCESS, AT_ONCE, HubGuard
 from memd.protocol.methods import METHODS
@@ -36,6 +36,7 @@ from memd.protocol.wire import RateLimit
 from tests.agents import MODERN, played
 from tests.conftest import ROOT, Home, write_notes
 from tests.hub_door import Hub, call
+from tests.test_docs import commands
 
 CLIENTS = 200
 
@@ -506,13 +507,11 @@ def test_a_client_sends_no_token_in_the_clear_and_says_what_it_reached() -> None
         (["--listen", "8428"], "no place to listen"),
     ],
 )
-def test_it_refuses_to_listen_where_others_could_read_along(
-    home: Home, flags: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("MEMD_HOME", str(home.path))
-    assert main(flags) in (2, 5)
-    said = capsys.readouterr()
-    assert why in said.err and not said.out
+def test_it_refuses_to_listen_where_others_could_read_along(home: Home, flags: list[str], why: str) -> None:
+    # Flags count more than the environment, and that more than the config file.
+    home.env["MEMD_HUB__LISTEN"] = "127.0.0.1:0"
+    refused = home.run("serve", *flags)
+    assert refused.returncode in (2, 5) and why in refused.stderr and not refused.stdout
 
 
 def test_the_names_under_which_it_answers() -> None:
@@ -530,8 +529,8 @@ def test_the_image_and_the_compose_file_start_what_there_is() -> None:
     (command,) = re.findall(r"^CMD (\[.*\])$", (ROOT / "deploy" / "Dockerfile").read_text(), re.MULTILINE)
     memd, serve, *flags = json.loads(command)
     assert (memd, serve) == ("memd", "serve")
-    options = hub_options(flags)
-    assert options.behind_proxy and not options.start and options.listen == "0.0.0.0:8428"
+    options = commands()["serve"].make_context("serve", flags).params
+    assert options["behind_proxy"] and options["no_start"] and options["listen"] == "0.0.0.0:8428"
     services = YAML(typ="safe").load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
     for name in ("daemon", "hub"):
         confined = services[name]

@@ -46,8 +46,8 @@ class Problems:
             )
 
 
-def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. `overrides` are flags, as `{"section.name": value}`."""
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force."""
     file = paths.config_file()
     text = _read(file)
     problems = Problems(file, text)
@@ -59,8 +59,6 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     for variable, raw in (os.environ if environ is None else environ).items():
         if variable.startswith(ENV_PREFIX) and "__" in variable:
             _override(values, variable[len(ENV_PREFIX) :].lower().replace("__", ".", 1), raw, f"${variable}", problems)
-    for dotted, value in (overrides or {}).items():
-        _override(values, dotted, value, f"--{dotted}", problems)
     problems.raise_if_any()
     sections = {name: SECTIONS[name](**some) for name, some in values.items()}
     return Settings(**sections, rules=rules, workspaces=workspaces)
@@ -156,7 +154,7 @@ def _section(name: str, section: Any, problems: Problems) -> dict[str, Any]:
 
 
 def _override(values: dict[str, dict[str, Any]], dotted: str, value: Any, place: str, problems: Problems) -> None:
-    """A setting from the environment or a flag, which takes precedence over the file."""
+    """A setting from the environment, which takes precedence over the file, or from a command."""
     section, _, key = dotted.partition(".")
     if section == RULES:
         problems.add(place, "rules are set in the config file: memd rule set NAME RULE")

@@ -1,6 +1,5 @@
 """`python -m memd.hub`: checks that it is safe to listen, prints the address, and serves until it is stopped."""
 
-import argparse
 import asyncio
 import ipaddress
 import logging
@@ -26,32 +25,19 @@ IDLE_SECONDS = 75
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    options = hub_options(arguments)
-    return exit_code(lambda: _run(options))
+    return exit_code(_run)
 
 
-def hub_options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="memd serve", allow_abbrev=False)
-    parser.add_argument("--listen")
-    parser.add_argument("--host", dest="hosts", action="append")
-    parser.add_argument("--cert")
-    parser.add_argument("--key")
-    parser.add_argument("--behind-proxy", action="store_true", default=None)
-    parser.add_argument("--no-start", dest="start", action="store_false")
-    return parser.parse_args(arguments)
-
-
-def _run(options: argparse.Namespace) -> None:
-    flags = {name: getattr(options, name) for name in ("listen", "cert", "key", "behind_proxy")}
-    flags |= {"hosts": " ".join(options.hosts) if options.hosts else None}
-    settings = load({f"hub.{name}": value for name, value in flags.items() if value is not None})
+def _run() -> None:
+    # The options of `memd serve` are settings, which come by the environment; all but --no-start.
+    settings = load()
     hub = replace(settings.hub, cert=_expanded(settings.hub.cert), key=_expanded(settings.hub.key))
     address, port = _address(hub.listen)
     hosts = hosts_of(hub, address)
     check_safe(hub, address, hosts)
-    if options.start:
+    if "--no-start" not in sys.argv:
         asyncio.run(_greet())
     listening = listen(address, port, f"{address}:{port}", "choose another: --listen")
     _announce(hub, address, listening.getsockname()[1])

@@ -111,13 +111,13 @@ def web(
 
 
 def _flags(**given: Any) -> Iterator[str]:
-    """Options as another program takes them: with a value, with each of several values, or as a switch."""
+    """Options as another program takes them: with a value, or as a switch."""
     for name, value in given.items():
         flag = f"--{name.replace('_', '-')}"
         if value is True:
             yield flag
         elif value not in (None, False):
-            yield from (f"{flag}={one}" for one in (value if isinstance(value, list) else [value]))
+            yield f"{flag}={value}"
 
 
 @declared_command(
@@ -220,8 +220,10 @@ def serve(
     Agents find MCP at /mcp, memd --remote and Python the same methods as on the socket at /rpc. The first line that it
     prints is the address.
     """
-    flags = _flags(listen=listen, cert=cert, key=key, host=host, behind_proxy=behind_proxy, no_start=no_start)
-    process.become(process.HUB, *flags)
+    hosts = " ".join(host) if host else None
+    given = {"LISTEN": listen, "HOSTS": hosts, "CERT": cert, "KEY": key, "BEHIND_PROXY": behind_proxy}
+    settings = {f"MEMD_HUB__{name}": str(value) for name, value in given.items() if value not in (None, False)}
+    process.become(process.HUB, *_flags(no_start=no_start), **settings)
 
 
 def _read_or_write(args: Args) -> None:
