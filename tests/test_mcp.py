@@ -69,7 +69,7 @@ def test_an_agent_is_offered_nothing_that_forgets_for_good_or_leaves_the_workspa
     for tool in (*PROFILES["all"], *ADDED["all"]):
         assert not {"hard", "allow_secret", "cwd", "root", "config"} & {
             *tool.takes,
-            *(argument.parameter for argument in tool.takes.values()),
+            *(argument.get("parameter") for argument in tool.takes.values()),
         }, tool.name
         assert not any(word in tool.name for word in ("gc", "rm", "config", "workspace", "shutdown")), tool.name
 
@@ -113,7 +113,7 @@ def test_a_model_gets_text_alone_unless_the_config_asks_for_data(home: Home, wor
 
 def test_arguments_are_parameters_of_the_tools_method() -> None:
     own = {(tool.name, name) for tool in (*PROFILES["all"], *ADDED["all"]) for name, argument in tool.takes.items()
-           if (argument.parameter or name) not in parameters_of(tool.method)}  # fmt: skip
+           if argument.get("parameter", name) not in parameters_of(tool.method)}  # fmt: skip
     assert own == {("ghost_edge", "op")}
 
 

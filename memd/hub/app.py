@@ -18,7 +18,7 @@ from memd.http_shell import Rejected
 from memd.hub.access import Access
 from memd.hub.guard import ACCESS, HEALTH, MCP, RETRY, RPC, HubGuard
 from memd.mcp.profiles import PROFILES, tools_of
-from memd.mcp.sdk_server import HttpEndpoint
+from memd.mcp.sdk_server import http_sessions
 from memd.mcp.tools import Tool
 from memd.protocol import wire
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
@@ -40,7 +40,7 @@ class Hub:
         self._look: asyncio.Task[bool] | None = None
         self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
-        self._mcp = HttpEndpoint(
+        self._mcp = http_sessions(
             _tools_for, lambda scope: partial(self._call, scope[ACCESS], self._masked),
             structured_content=settings.server.structured_content, max_bytes=settings.hub.max_request_kb * 1024,
         )  # fmt: skip
@@ -48,7 +48,7 @@ class Hub:
     def router(self) -> Router:
         posted = {RPC: self._rpc, MCP: self._agent}
         routes = [Route(HEALTH, self._health), *(Route(path, view, methods=["POST"]) for path, view in posted.items())]
-        return Router(routes, lifespan=lambda app: self._mcp.running())
+        return Router(routes, lifespan=lambda app: self._mcp.run())
 
     async def _health(self, request: Request) -> ASGIApp:
         """Whether the daemon answers; nothing else, since nobody need show a token for it."""
@@ -101,7 +101,7 @@ class Hub:
             raise Rejected(400, problem)
         if not await self._daemon_answers():
             raise Rejected(503, NoDaemon("the memory is not there at the moment", "try again"), **RETRY)
-        return self._mcp.answer
+        return self._mcp.handle_request
 
 
 def _client(mask_secrets: bool = False) -> AsyncClient:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from memd.mcp import replies
-from memd.mcp.tools import DECLARED, Argument, Reply, Result, Tool
+from memd.mcp.tools import DECLARED, Reply, Result, Tool
 
 
 def _tool(name: str, row: dict[str, Any]) -> Tool:
@@ -18,11 +18,10 @@ def _tool(name: str, row: dict[str, Any]) -> Tool:
     return Tool(name=name, run=replies.RUNS.get(name), **{**row, "about": about, "takes": takes, "reply": reply})
 
 
-def _argument(declared: str | dict[str, Any]) -> Argument:
+def _argument(declared: str | dict[str, Any]) -> dict[str, Any]:
     """An argument as it is declared, or one that several tools have, by its name."""
     known = DECLARED["arguments"][declared] if isinstance(declared, str) else declared
-    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
-    return Argument(str(changes.pop("parameter", "")), changes)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
 
 
 def _reply(declared: str | dict[str, Any]) -> Callable[[Result], Reply]:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -389,28 +388,23 @@ def _id_of(message: Any) -> str | float | None:
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
-class HttpEndpoint:
-    """`/mcp`: the SDK's session manager without sessions, each request with its own tools and workspaces. `answer` is
-    an ASGI application that answers while `running` is entered."""
-
-    def __init__(
-        self, tools_for: Callable[[HttpScope], dict[str, Tool]], call_for: Callable[[HttpScope], Call], *,
-        structured_content: bool, max_bytes: int,
-    ) -> None:  # fmt: skip
-        server = SdkServer(
-            lambda context: tools_for(_scope(context)), lambda context: call_for(_scope(context)),
-            structured_content=structured_content, announces=False,
-        )  # fmt: skip
-        manager = StreamableHTTPSessionManager(
-            server.sdk,
-            json_response=True,
-            stateless=True,
-            # The front door has compared host and origin.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=max_bytes,
-        )
-        self.answer = manager.handle_request
-        self.running: Callable[[], AbstractAsyncContextManager[None]] = manager.run
+def http_sessions(
+    tools_for: Callable[[HttpScope], dict[str, Tool]], call_for: Callable[[HttpScope], Call], *,
+    structured_content: bool, max_bytes: int,
+) -> StreamableHTTPSessionManager:  # fmt: skip
+    """`/mcp`: the SDK's session manager without sessions, each request with its own tools and workspaces."""
+    server = SdkServer(
+        lambda context: tools_for(_scope(context)), lambda context: call_for(_scope(context)),
+        structured_content=structured_content, announces=False,
+    )  # fmt: skip
+    return StreamableHTTPSessionManager(
+        server.sdk,
+        json_response=True,
+        stateless=True,
+        # The front door has compared host and origin.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=max_bytes,
+    )
 
 
 def _scope(context: Context) -> HttpScope:

@@ -30,21 +30,6 @@ DECLARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("tools.toml").
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
-    """A parameter as a tool takes it: what is not changed here is as the method declares it."""
-
-    parameter: str
-    """Its name in the method; empty where the argument has the same."""
-    changes: dict[str, Any]
-    """Fields of `Parameter`."""
-
-    def declare(self, method: str, name: str) -> Parameter:
-        """The parameter with its changes; a text where the method has none of this name."""
-        parameter = parameters_of(method).get(self.parameter or name, Parameter(name, "text", ""))
-        return replace(parameter, name=name, declared=None, **self.changes)
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """The answer of a tool: text for the model, and the same as data."""
 
@@ -64,7 +49,8 @@ class Tool:
     """Written for the model: when to call it, and what it returns."""
     profile: str
     method: str
-    takes: dict[str, Argument]
+    takes: dict[str, dict[str, Any]]
+    """Its arguments: `parameter`, the name in the method where that is another, and what is not as declared there."""
     reply: Callable[[Result], Reply]
     run: Run | None
     """Makes the result where that takes more than one call of the method."""
@@ -76,7 +62,12 @@ class Tool:
     @property
     def parameters(self) -> dict[str, Parameter]:
         """The arguments by name, as the method declares them and the tool changes them."""
-        return {name: argument.declare(self.method, name) for name, argument in self.takes.items()}
+        return {name: self._parameter(name, **declared) for name, declared in self.takes.items()}
+
+    def _parameter(self, name: str, parameter: str = "", **changes: Any) -> Parameter:
+        """A parameter with its changes; a text where the method has none of this name."""
+        known = parameters_of(self.method).get(parameter or name, Parameter(name, "text", ""))
+        return replace(known, name=name, declared=None, **changes)
 
     @property
     def reads(self) -> bool:
@@ -86,7 +77,7 @@ class Tool:
         """Check the arguments and run the tool; an error of memd is a reply too."""
         try:
             checked_arguments = check(self.name, self.parameters, arguments)
-            params = {self.takes[name].parameter or name: value for name, value in checked_arguments.items()}
+            params = {self.takes[name].get("parameter", name): value for name, value in checked_arguments.items()}
             result = await (self.run(call, params) if self.run else call(self.method, params))
             reply = self.reply(result)
         except Proposed as error:
