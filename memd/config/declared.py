@@ -149,7 +149,12 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
 
 
-# --- reading declarations -----------------------------------------------------------------------------------------
+# --- making declarations, and reading them -------------------------------------------------------------------------
+
+
+def between(low: float, high: float) -> Meta:
+    """The bounds of a number."""
+    return Meta(ge=low, le=high)
 
 
 def python_name(name: str) -> str:

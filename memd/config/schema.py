@@ -13,14 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 from msgspec import Meta
 
 from memd.config import addresses, schedules
+from memd.config.declared import between
 from memd.config.hooks import BOUNDS, DEFAULTS
 from memd.models import Workspace
-
-
-def between(low: float, high: float) -> Meta:
-    """The bounds of a number."""
-    return Meta(ge=low, le=high)
-
 
 Schedule = Annotated[str, Meta(extra={"problem": schedules.problem, "allowed": '`"1h"`, `"15 3 * * *"`, `"off"`'})]
 """When a job runs."""

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from memd.config.declared import Parameter, checked, docs_of, fields_of, is_unicode, python_name, wire_name
+from memd.config.declared import between as between
 from memd.errors import UsageError, did_you_mean
 from memd.models import Filters, Kind, Tier
 
@@ -60,7 +61,8 @@ Text = Annotated[str, Meta(min_length=1, pattern=NOT_BLANK)]
 Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
 """A list of texts; a caller may give a single one as it is."""
 Key = Annotated[Text, doc("the key of the memory, such as `2026-02-15#ersatztv`")]
-Question = Annotated[Text, doc("the question; it may hold [operators](#operators-in-a-question)", max_length=MAX_QUERY)]
+Words = Annotated[Text, Meta(max_length=MAX_QUERY)]
+Question = Annotated[Words, doc("the question; it may hold [operators](#operators-in-a-question)")]
 Sync = Annotated[Literal["auto", "none", "full"], doc("`auto`, `none` or `full`; see [Promises](#promises)")]
 Mode = Literal["hybrid", "text", "vector", "exact"]
 Share = Annotated[float, Meta(ge=0, le=1)]

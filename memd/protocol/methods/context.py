@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, NotRequired
 
-from msgspec import Meta
-
 from memd.protocol.methods import base
 
 
@@ -28,14 +26,14 @@ class ContextRequest(
 
     query: base.Question
     """The task, in words; operators as in `query`."""
-    budget: Annotated[int, Meta(ge=50, le=base.MAX_TOKENS)] = 2_000
+    budget: Annotated[int, base.between(50, base.MAX_TOKENS)] = 2_000
     """Tokens, from 50 to 200,000."""
     min_score: base.Share = 0.0
     """Leave out what is worth less, from 0 to 1; not what is pinned."""
     min_spread: base.Share = 0.0
     """Leave out everything but pinned memories when the best and the worst differ by less."""
     memory_tokens: Annotated[
-        Annotated[int, Meta(ge=-1, le=base.MAX_TOKENS)] | None, base.unset("`context.memory_tokens` (400)")
+        Annotated[int, base.between(-1, base.MAX_TOKENS)] | None, base.unset("`context.memory_tokens` (400)")
     ] = None
     """At most this many tokens of one memory; -1 for no limit."""
     no_edges: bool = False

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from memd.models import Relation
 from memd.protocol.methods import base
 
@@ -102,7 +100,7 @@ class RelatedRequest(base.Scoped, method="related", args="key", result=RelatedRe
     """Returns the memories that edges lead to from one, each with the way there."""
 
     key: base.Key
-    depth: Annotated[int, Meta(ge=1, le=3)] = 1
+    depth: Annotated[int, base.between(1, 3)] = 1
     """How many edges far, 1 to 3."""
     min_weight: base.Share = 0.0
     """Follow only edges at least this strong."""
@@ -129,7 +127,7 @@ class ClustersResult(base.AcrossWorkspaces):
 class ClustersRequest(base.Scoped, method="clusters", result=ClustersResult, reads=True):
     """Lists groups of memories that belong together, and whether one of them sums them up."""
 
-    min: Annotated[int, Meta(ge=2, le=base.MAX_ROWS)] = 3
+    min: Annotated[int, base.between(2, base.MAX_ROWS)] = 3
     """Memories that make a group, 2 or more."""
     min_weight: base.Share = 0.8
     """The weight from which an edge holds a group together: that of memories which are alike."""

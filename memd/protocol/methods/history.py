@@ -5,9 +5,12 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from memd.errors import UsageError
 from memd.protocol.methods import base
 
-PastKey = Annotated[
-    base.Text, base.doc("as in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key")
-]
+
+class OfPast(base.Scoped):
+    """About a memory that may be gone."""
+
+    key: base.Text
+    """As in `get`; `key~NUMBER`, as `trash` has it, is one of several that had the key."""
 
 
 class VersionRow(TypedDict):
@@ -38,10 +41,8 @@ class HistoryResult(PastMemory):
     versions: list[VersionRow]
 
 
-class HistoryRequest(base.Scoped, method="history", args="key", result=HistoryResult, reads=True):
+class HistoryRequest(OfPast, method="history", args="key", result=HistoryResult, reads=True):
     """Lists every version of a memory, newest first: when, by whom, how long; also of one that is gone."""
-
-    key: PastKey
 
 
 class DiffResult(PastMemory, base.Shown):
@@ -52,10 +53,9 @@ class DiffResult(PastMemory, base.Shown):
     diff: str
 
 
-class DiffRequest(base.Scoped, method="diff", args="key old new", result=DiffResult, reads=True):
+class DiffRequest(OfPast, method="diff", args="key old new", result=DiffResult, reads=True):
     """Returns how two versions of a memory differ, as a unified diff."""
 
-    key: PastKey
     old: Annotated[base.Version, base.unset("the one before `new`")] = None
     """A version."""
     new: Annotated[base.Version, base.unset("the last")] = None

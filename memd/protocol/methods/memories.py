@@ -2,17 +2,18 @@
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from msgspec import Meta
-
 from memd.errors import UsageError
 from memd.models import Kind, Priority, Tier
 from memd.protocol.methods import base
 
-IfVersion = Annotated[
-    Annotated[int, Meta(ge=0, le=base.MAX_NUMBER)] | None,
-    base.doc("the version that it must have now, else `version_conflict`; 0: it must be new", unset="any"),
-]
 FileRelation = Literal["modified", "created", "deleted", "read"]
+
+
+class Expecting(base.Writing):
+    """Changes a memory, which may have to be at a version."""
+
+    if_version: Annotated[Annotated[int, base.between(0, base.MAX_NUMBER)] | None, base.unset("any")] = None
+    """The version that it must have now, else `version_conflict`; 0: it must be new."""
 
 
 class PutResult(base.Written):
@@ -23,7 +24,7 @@ class PutResult(base.Written):
     similar: list[dict[str, Any]]
 
 
-class PutRequest(base.Timed, base.Writing, method="put", args="key text", result=PutResult):
+class PutRequest(base.Timed, Expecting, method="put", args="key text", result=PutResult):
     """Writes a memory under a key: a new one, or the next version of one that is there."""
 
     key: base.Key
@@ -46,7 +47,6 @@ class PutRequest(base.Timed, base.Writing, method="put", args="key text", result
     """`90m`, `12h`, `30d`, `2w`, `1y`: how long it is an answer to questions; `none`: always."""
     files: Annotated[base.Texts, base.unset("none")] = ()
     """Files it is about, `PATH:REL`, added to those that it declares; REL as in `files`."""
-    if_version: IfVersion = None
     on_similar: Literal["keep", "update", "skip"] = "keep"
     """What to do with a new key when a memory says nearly the same: `keep` writes it, `update` writes to that
     memory instead, `skip` writes nothing."""
@@ -58,13 +58,12 @@ class PatchResult(base.Written):
     version: int | None
 
 
-class PatchRequest(base.Writing, method="patch", args="key patch", result=PatchResult):
+class PatchRequest(Expecting, method="patch", args="key patch", result=PatchResult):
     """Applies a unified diff to a memory, exactly or not at all."""
 
     key: base.Key
     patch: str = ""
     """The diff."""
-    if_version: IfVersion = None
 
 
 class RmResult(base.Written):

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
-
 from memd.errors import UsageError
 from memd.protocol.methods import base
 
@@ -91,7 +89,7 @@ class RecentRequest(base.Timed, base.OneWorkspace, method="recent", args="role",
 
     role: Annotated[str, base.unset("all of them")] = ""
     """The role that reads."""
-    days: Annotated[int, Meta(ge=1, le=36_500)] = 7
+    days: Annotated[int, base.between(1, 36_500)] = 7
     """Entries of this many days before today, and of today."""
-    budget: Annotated[int, Meta(ge=1, le=base.MAX_TOKENS)] = 2_000
+    budget: Annotated[int, base.between(1, base.MAX_TOKENS)] = 2_000
     """At most about this many tokens, at four characters each."""

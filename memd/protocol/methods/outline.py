@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from msgspec import Meta
-
 from memd.protocol.methods import base
 
 LANGUAGES = "`python`, `go`, `javascript`, `typescript`, `rust`, `java`, `c`, `cpp`"
@@ -36,7 +34,7 @@ class OutlineTree(base.OneWorkspace, base.Progressing):
     """What the methods that return a tree have in common."""
 
     language: Annotated[str, base.doc(LANGUAGES, unset="the only one there is")] = ""
-    depth: Annotated[int, Meta(ge=1, le=8)] = 2
+    depth: Annotated[int, base.between(1, 8)] = 2
     """How many relations are followed one after the other, 1 to 8."""
     relations: Annotated[base.Texts, base.unset("all")] = ()
     """Only these: `contains`, `calls`, `called_by`, `imports`, `imported_by`, `inherits`, `inherited_by`,
@@ -75,5 +73,5 @@ class OutlineMapRequest(
     """Returns the most important symbols of the source code, within a budget of tokens."""
 
     language: Annotated[str, base.doc(LANGUAGES, unset="all")] = ""
-    budget: Annotated[int, Meta(ge=1, le=base.MAX_TOKENS)] = 1_000
+    budget: Annotated[int, base.between(1, base.MAX_TOKENS)] = 1_000
     """Tokens, 1 to 200,000."""

@@ -2,9 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta
-
-from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, unset
+from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, between, unset
 
 
 class PeekResult(AcrossWorkspaces):
@@ -41,7 +39,7 @@ class StatsResult(AcrossWorkspaces):
 class StatsRequest(Scoped, method="stats", result=StatsResult, reads=True):
     """Counts memories, chunks, versions, edges and accesses, and what they take on the disk."""
 
-    days: Annotated[int, Meta(ge=0, le=400)] = 0
+    days: Annotated[int, between(0, 400)] = 0
     """Tell the tiers of so many days, up to 400."""
 
 
@@ -67,7 +65,7 @@ class TreeRequest(Scoped, method="tree", args="path", result=TreeResult, reads=T
 
     path: Annotated[str, unset("all")] = ""
     """A file, a folder, or a pattern."""
-    limit: Annotated[int, Meta(ge=1, le=5_000)] = 1_000
+    limit: Annotated[int, between(1, 5_000)] = 1_000
     """At most this many, up to 5,000."""
     offset: Offset = 0
 
@@ -97,7 +95,7 @@ class TimelineRequest(Scoped, method="timeline", result=TimelineResult, reads=Tr
     """Only this day and later ones: `2026-02-15`, `2026-02` or `2026`."""
     until: Annotated[str, unset("any")] = ""
     """Only this day and earlier ones."""
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 14
+    limit: Annotated[int, between(1, 1_000)] = 14
     """At most this many days, up to 1,000."""
     only_counts: bool = False
     """Leave out what the notes are about: `headings` is empty."""

@@ -2,23 +2,23 @@
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from msgspec import Meta
-
 from memd.errors import UsageError
 from memd.protocol.methods import base
 
-Limit = Annotated[
-    Annotated[int, Meta(ge=0, le=base.MAX_HITS)] | None,
-    base.doc(f"at most this many, up to {base.MAX_HITS}; 0 means {base.MAX_HITS}", unset="`search.limit` (8)"),
-]
-AsOf = Annotated[
-    str,
-    base.doc(
-        "a day, a month, a year or a time: answer from the texts that were current at its end; the lines of a former"
-        " text count from its own first one",
-        unset="now",
-    ),
-]
+
+class Limited(base.Request):
+    """Has at most so many hits."""
+
+    limit: Annotated[Annotated[int, base.between(0, base.MAX_HITS)] | None, base.unset("`search.limit` (8)")] = None
+    """At most this many, up to 200; 0 means 200."""
+
+
+class AtATime(base.Request):
+    """Can be asked of the past."""
+
+    as_of: Annotated[str, base.unset("now")] = ""
+    """A day, a month, a year or a time: answer from the texts that were current at its end; the lines of a former text
+    count from its own first one."""
 
 
 class MemoryPlace(base.Shown):
@@ -76,11 +76,10 @@ class QueryResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-class Search(base.Filtered, base.AllTiers):
+class Search(Limited, base.Filtered, base.AllTiers):
     """What `query` and `why_not` have in common: a question and how it is answered."""
 
     query: base.Question
-    limit: Limit = None
     mode: base.Mode = "hybrid"
     """`hybrid`, by words and meaning; `text`; `vector`; `exact`, letter by letter in the files, ignoring case."""
     explain: bool = False
@@ -89,10 +88,9 @@ class Search(base.Filtered, base.AllTiers):
     """Add `marks` to each hit: where the question's words stand in `text`, as `[from, to]` characters."""
 
 
-class QueryRequest(Search, base.Observed, method="query", args="query", result=QueryResult, reads=True):
+class QueryRequest(AtATime, Search, base.Observed, method="query", args="query", result=QueryResult, reads=True):
     """Finds the pieces of memory that answer a question, best first."""
 
-    as_of: AsOf = ""
     sync: base.Sync = "auto"
 
 
@@ -119,7 +117,7 @@ class WhyNotRequest(Search, method="why_not", args="file line query", result=Why
 
     file: base.Text
     """The memory file, relative to its workspace or absolute."""
-    line: Annotated[int, Meta(ge=1, le=base.MAX_NUMBER)] = 1
+    line: Annotated[int, base.between(1, base.MAX_NUMBER)] = 1
     """A line of the passage."""
 
 
@@ -145,7 +143,7 @@ class GetResult(base.WithinWorkspace, base.Shown):
     estimated_tokens: NotRequired[int]
 
 
-class GetRequest(base.Scoped, base.Observed, method="get", args="key", result=GetResult, reads=True):
+class GetRequest(AtATime, base.Scoped, base.Observed, method="get", args="key", result=GetResult, reads=True):
     """Returns one memory by its key, or lines of a file by its path."""
 
     key: str = ""
@@ -153,13 +151,12 @@ class GetRequest(base.Scoped, base.Observed, method="get", args="key", result=Ge
     two files have. A day (`2026-02-15`) whose file has only sections stands for the whole file."""
     path: str = ""
     """A memory file, relative to its workspace or absolute."""
-    from_: Annotated[int, Meta(ge=1, le=base.MAX_NUMBER)] = 1
+    from_: Annotated[int, base.between(1, base.MAX_NUMBER)] = 1
     """With `path`: the first line."""
-    lines: Annotated[int, Meta(ge=0, le=base.MAX_NUMBER)] = 0
+    lines: Annotated[int, base.between(0, base.MAX_NUMBER)] = 0
     """With `path`: how many lines; 0 means all."""
     version: Annotated[base.Version, base.unset("the last")] = None
     """With `key`: the memory as it was in this version, also one that is gone."""
-    as_of: AsOf = ""
 
     def check(self) -> None:
         if bool(self.key) == bool(self.path):
@@ -180,15 +177,15 @@ class GrepResult(base.AcrossWorkspaces):
 class GrepRequest(base.Scoped, method="grep", args="pattern", result=GrepResult, reads=True):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
-    pattern: Annotated[base.Text, Meta(max_length=base.MAX_QUERY)]
+    pattern: base.Words
     """What to look for."""
     regex: bool = False
     """It is a regular expression, matched line by line, in the syntax of Python's `regex` package."""
     case: bool = False
     """Upper and lower case differ."""
-    context: Annotated[int, Meta(ge=0, le=1_000)] = 3
+    context: Annotated[int, base.between(0, 1_000)] = 3
     """Lines to return on either side, up to 1,000."""
-    max_results: Annotated[int, Meta(ge=0, le=1_000)] = 10
+    max_results: Annotated[int, base.between(0, 1_000)] = 10
     """At most this many blocks, up to 1,000; 0 means 1,000."""
     path: Annotated[str, base.unset("any")] = ""
     """A file, a folder, or a pattern such as `memory/2026-*`."""
@@ -219,12 +216,11 @@ class BusResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-class BusRequest(base.Filtered, method="bus", args="query", result=BusResult, reads=True):
+class BusRequest(Limited, base.Filtered, method="bus", args="query", result=BusResult, reads=True):
     """Ranks whole entries by how often they have the question's words."""
 
-    query: Annotated[base.Text, Meta(max_length=base.MAX_QUERY)]
+    query: base.Words
     """The words."""
-    limit: Limit = None
     offset: base.Offset = 0
     sync: base.Sync = "auto"
 
@@ -242,6 +238,6 @@ class ListRequest(base.Filtered, method="list", result=ListResult, reads=True):
 
     sort: Literal["newest", "oldest", "key", "role", "title"] = "newest"
     """What comes first."""
-    limit: Annotated[int, Meta(ge=0, le=base.MAX_ROWS)] = 200
+    limit: Annotated[int, base.between(0, base.MAX_ROWS)] = 200
     """At most this many, up to 1,000; 0 means 1,000."""
     offset: base.Offset = 0

@@ -2,9 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from msgspec import Meta
-
-from memd.protocol.methods.base import Fresh, OneWorkspace, Request, local, unset
+from memd.protocol.methods.base import Fresh, OneWorkspace, Request, between, local, unset
 from memd.protocol.wire import PROTOCOL
 
 
@@ -27,7 +25,7 @@ class HelloRequest(Request, method="hello", result=HelloResult, reads=True, abou
     """The caller's name."""
     version: str = ""
     """The caller's version."""
-    protocol: Annotated[int, Meta(ge=0, le=1_000_000)] = PROTOCOL
+    protocol: Annotated[int, between(0, 1_000_000)] = PROTOCOL
     """The protocol that the caller speaks."""
     bind: Annotated[str, unset("none"), local()] = ""
     """The workspace to [bind](#transport) this connection to."""

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from memd.errors import UsageError
 from memd.protocol.methods import base
 
@@ -24,7 +22,7 @@ class ExportRequest(base.Scoped, method="export", result=ExportResult, reads=Tru
 
     after: str = ""
     """The `next` of the page before."""
-    limit: Annotated[int, Meta(ge=1, le=5_000)] = 500
+    limit: Annotated[int, base.between(1, 5_000)] = 500
     """Memories in the page, at most 5,000."""
 
 
