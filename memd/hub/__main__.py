@@ -1,6 +1,5 @@
 """`python -m memd.hub`: checks that it is safe to listen, prints the address, and serves until it is stopped."""
 
-import asyncio
 import ipaddress
 import logging
 import resource
@@ -18,7 +17,7 @@ from memd.errors import Refused, UsageError
 from memd.http_shell import BACKLOG, exit_code, listen, server
 from memd.hub.app import make_app
 from memd.hub.connections import Connections, GuestConnection
-from memd.protocol.async_client import AsyncClient
+from memd.protocol.client import Client
 
 IDLE_SECONDS = 75
 """How long a connection is kept for a client's next request."""
@@ -38,7 +37,9 @@ def _run() -> None:
     hosts = hosts_of(hub, address)
     check_safe(hub, address, hosts)
     if "--no-start" not in sys.argv:
-        asyncio.run(_greet())
+        # Starts the daemon where none runs, or says why that cannot be.
+        with Client(autostart=True, who="hub") as memory:
+            memory.ping()
     listening = listen(address, port, f"{address}:{port}", "choose another: --listen")
     _announce(hub, address, listening.getsockname()[1])
     _serve(listening, hosts, replace(settings, hub=hub))
@@ -46,12 +47,6 @@ def _run() -> None:
 
 def _expanded(file: str) -> str:
     return str(Path(file).expanduser()) if file else ""
-
-
-async def _greet() -> None:
-    """Start the daemon where none runs, or say why that cannot be."""
-    async with AsyncClient(autostart=True, who="hub") as memory:
-        await memory.ping()
 
 
 # --- whether it is safe -----------------------------------------------------------------------------------------

@@ -127,9 +127,7 @@ class HubGuard(HttpGuard):
         raise Rejected(401, Refused(f"this request has {given}", hint), **{"WWW-Authenticate": challenge})
 
     def _guest(self, token: AccessToken) -> Guest:
-        if token.digest not in self._guests:
-            self._guests[token.digest] = Guest(RateLimit(self.settings.calls_per_second))
-        return self._guests[token.digest]
+        return self._guests.setdefault(token.digest, Guest(RateLimit(self.settings.calls_per_second)))
 
     def _keep_pace(self, token: AccessToken, connection: GuestConnection | None) -> None:
         if not self._guest(token).pace.allows():

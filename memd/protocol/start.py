@@ -14,9 +14,10 @@ from pathlib import Path
 
 import memd
 from memd.config import paths
-from memd.errors import BadJson, MemdError, NoDaemon
+from memd.errors import MemdError, NoDaemon
 from memd.protocol import wire
-from memd.protocol.connection import Closed, Connection, connect
+from memd.protocol.client import Client
+from memd.protocol.connection import connect
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -85,13 +86,11 @@ def _command_of(pid: int) -> bytes:
 def _ask_to_stop() -> int:
     """Send `shutdown`; a daemon that hangs gets a signal instead."""
     try:
-        link = Connection(paths.socket_path_str(), ANSWER_SECONDS)
-        link.send(wire.encode_request(1, "hello", None) + wire.encode_request(2, "shutdown", None))
-        reply = wire.decode(link.line(ANSWER_SECONDS))
-        link.line(ANSWER_SECONDS)
-        link.close()
-        return int(reply["result"]["pid"])
-    except (NoDaemon, Closed, BadJson, KeyError, TypeError):
+        with Client(timeout=ANSWER_SECONDS) as daemon:
+            pid = int(daemon.hello()["pid"])
+            daemon.shutdown()
+            return pid
+    except (MemdError, KeyError, TypeError):
         return _terminate(lock_holder())
 
 

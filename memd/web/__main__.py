@@ -10,11 +10,12 @@ import webbrowser
 from memd.config import paths
 from memd.errors import Refused
 from memd.http_shell import Server, exit_code, listen, server
+from memd.protocol.client import Client
 from memd.protocol.start import systemctl
 from memd.web import admission
 from memd.web.admission import Sessions
 from memd.web.app import make_app
-from memd.web.clients import Clients
+from memd.web.clients import WHO, Clients
 
 PORT = 8427
 HOST = "127.0.0.1"
@@ -47,16 +48,12 @@ def _run(options: argparse.Namespace) -> None:
     elif not (options.port or options.ns or options.read_only) and _systemd_listens():
         _announce(PORT, options.open)
     else:
-        asyncio.run(_greet(clients))
+        # Starts the daemon where none runs, and tells at once whether the workspace exists.
+        with Client(bind=options.ns, who=WHO, autostart=True) as memory:
+            memory.workspace_list()
         listening = _listen(options.port)
         _announce(listening.getsockname()[1], options.open)
         asyncio.run(_serve(listening, clients, options.read_only))
-
-
-async def _greet(clients: Clients) -> None:
-    """Start the daemon where none runs, and learn at once whether the workspace exists."""
-    async with clients.new_client(autostart=True) as memory:
-        await memory.workspace_list()
 
 
 def _passed_socket() -> socket.socket | None:

@@ -17,7 +17,7 @@ from memd.web.clients import Clients, Feed
 from memd.web.guard import PageGuard
 from memd.web.rendering import STATIC, refusal_page
 from memd.web.views import entry, memory, overview, search, tending
-from memd.web.visit import Visit
+from memd.web.visit import MAX_BODY, Visit
 
 STATUS: tuple[tuple[type[MemdError], int], ...] = (
     (NotFound, 404), (UsageError, 400), (Conflict, 409), (Refused, 403), (NoDaemon, 503), (Busy, 503),
@@ -54,10 +54,9 @@ def _routes() -> list[BaseRoute]:
 
 def _endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        visit = Visit(request)
-        await visit.read_form()
-        request.state.typed = visit.form.get("text", "")
-        return await view(visit)
+        form = await request.form(max_part_size=MAX_BODY) if request.method == "POST" else {}
+        request.state.typed = form.get("text", "")
+        return await view(Visit(request, form))
 
     return answer
 

@@ -10,6 +10,7 @@ from memd.errors import Busy, MemdError, NoDaemon
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
 
 CONNECTIONS = 4
+WHO = "web"
 MAX_LISTENERS = 32
 HELD_EVENTS = 100
 RECONNECT_SECONDS = 1.0
@@ -28,8 +29,8 @@ class Clients:
         self._workspaces: tuple[float, list[str]] = (-REMEMBER_SECONDS, [])
         self._choices: dict[str, tuple[float, dict[str, list[str]]]] = {}
 
-    def new_client(self, *, autostart: bool = False) -> AsyncClient:
-        return AsyncClient(bind=self.bind, who="web", retries=RETRIES, autostart=autostart)
+    def new_client(self) -> AsyncClient:
+        return AsyncClient(bind=self.bind, who=WHO, retries=RETRIES)
 
     async def workspaces(self) -> list[str]:
         """Their names, for the frame of every page; the last ones known where no daemon answers."""

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse
 from memd.protocol.safe_text import neutralise
 from memd.timespans import CALENDAR, in_unit, local_time, seconds_until
 from memd.version import __version__
+from memd.web.markdown import without_heading
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -40,10 +41,7 @@ def marked(text: str, marks: list[list[int]]) -> Markup:
 
 def excerpt(text: str, title: str, marks: list[list[int]]) -> Markup:
     """A piece of a memory without the heading that its title repeats, the words that were found in `<mark>`."""
-    first, _, rest = text.partition("\n")
-    if not (rest and first.startswith("#") and first.lstrip("#").strip() == title.strip()):
-        return marked(text, marks)
-    kept = rest.lstrip("\n")
+    kept = without_heading(text, title).lstrip("\n") or text
     cut = len(text) - len(kept)
     return marked(kept, [[begin - cut, end - cut] for begin, end in marks if begin >= cut])
 

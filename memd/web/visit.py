@@ -16,15 +16,11 @@ MAX_BODY = 4_000_000
 class Visit:
     """A request, its form, and the workspace it is about."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, form: Mapping[str, Any] | None = None) -> None:
         self.request = request
+        self.form = form or {}
         self.clients: Clients = request.app.state.clients
         self.client = self.clients.client
-        self.form: Mapping[str, Any] = {}
-
-    async def read_form(self) -> None:
-        if self.request.method == "POST":
-            self.form = await self.request.form(max_part_size=MAX_BODY)
 
     def get(self, name: str, otherwise: str = "") -> str:
         """A value of the form, else of the address."""
