@@ -31,13 +31,14 @@ HELD = 256
 class AsyncConnection(asyncio.Protocol):
     """A connected socket that speaks in lines."""
 
+    _transport: asyncio.Transport
+
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._transport: asyncio.Transport | None = None
         self.lines: deque[bytes] = deque()
         """Those that are there; `take` takes one."""
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._rest = bytearray()
+        """What came of the next one."""
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -55,12 +56,11 @@ class AsyncConnection(asyncio.Protocol):
         return link
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
         self.connection_lost(None)
 
     async def send(self, data: bytes) -> None:
-        if self.ended or self._transport is None:
+        if self.ended:
             raise Closed
         self._transport.write(data)
         await self._patiently(self._room, self._timeout)
@@ -79,7 +79,7 @@ class AsyncConnection(asyncio.Protocol):
     def take(self) -> bytes:
         """A line that is there."""
         line = self.lines.popleft()
-        if len(self.lines) < HELD and self._transport is not None and not self._transport.is_closing():
+        if len(self.lines) < HELD and not self._transport.is_closing():
             self._transport.resume_reading()
         return line
 
@@ -107,19 +107,15 @@ class AsyncConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        self._size += len(data)
-        if b"\n" not in data:
-            self._parts.append(data)
-            if self._size > MAX_REPLY:
-                self.close()
-            # Half a line is a sign of life.
-            self.wake()
-            return
-        *lines, rest = b"".join([*self._parts, data]).split(b"\n")
-        self._parts, self._size = [rest], len(rest)
-        self.lines.extend(lines)
-        if len(self.lines) >= HELD and self._transport is not None:
+        self._rest += data
+        if b"\n" in data:
+            *lines, self._rest = self._rest.split(b"\n")
+            self.lines.extend(map(bytes, lines))
+        if len(self.lines) >= HELD:
             self._transport.pause_reading()
+        if len(self._rest) > MAX_REPLY:
+            self.close()
+        # Half a line is a sign of life.
         self.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
