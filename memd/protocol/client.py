@@ -259,12 +259,9 @@ class RpcSession:
         if len(positional) > len(known.args):
             raise TypeError(f"{method} takes {len(known.args)} positional arguments, not {len(positional)}")
         given = dict(zip(known.args, positional, strict=False))
-        for name, value in named.items():
-            given[name.rstrip("_")] = value
+        given |= {name.rstrip("_"): value for name, value in named.items()}
         params = {name: value for name, value in given.items() if value is not None}
-        for name in known.paths:
-            if name in params:
-                params[name] = _absolute(params[name])
+        params |= {name: _absolute(params[name]) for name in known.paths if name in params}
         if method == "hello":
             params = {**self._greeting(), **params}
         if not known.writes or "request_id" in params:
