@@ -46,6 +46,7 @@ class HttpGuard(ABC):
     app: ASGIApp
     hosts: frozenset[str]
     """The names under which the app is reached."""
+    limit: BodyLimit
     headers: ClassVar[Mapping[str, str]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,13 +75,9 @@ class HttpGuard(ABC):
     def refusal(self, rejected: Rejected) -> Response:
         """The answer to a request that was not let through."""
 
-    @abstractmethod
-    def body_limit(self) -> BodyLimit:
-        """What a body may be like."""
-
     async def _whole_body(self, scope: Scope, receive: Receive) -> Receive:
         """The body, read within a time and a size; then whatever else comes."""
-        most, seconds, too_large = self.body_limit()
+        most, seconds, too_large = self.limit
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isdigit() or int(length) > most * DISCARDED:
             raise Rejected(413, too_large)

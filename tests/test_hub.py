@@ -25,7 +25,8 @@ from starlette.types import Receive, Scope, Send
 from memd import AsyncClient, Client
 from memd.config.schema import HubSettings
 from memd.config.tokens import AccessToken, add, moment
-from memd.errors import MemdError, NoDaemon, NotFound, Refused, UsageError
+from memd.errors import MemdError, NoDaemon, NotFound, Refused, TooLarge, UsageError
+from memd.http_shell import BodyLimit
 from memd.hub import guard as guard_module
 from memd.hub.__main__ import check_safe, hosts_of
 from memd.hub.access import Access, offered
@@ -39,6 +40,7 @@ from tests.hub_door import Hub, call
 from tests.test_docs import commands
 
 CLIENTS = 200
+LIMIT = BodyLimit(1_000, 10.0, TooLarge("too large"))
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +179,7 @@ def test_a_token_that_asks_too_fast_is_told_to_wait(home: Home, monkeypatch: pyt
 
     async def scene() -> None:
         tokens = [add(name, ("agent",), write=False)[1] for name in ("quick", "calm")]
-        guard = HubGuard(app, frozenset({"hub"}), HubSettings(calls_per_second=3))
+        guard = HubGuard(app, frozenset({"hub"}), LIMIT, HubSettings(calls_per_second=3))
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
 
             async def status(token: str) -> int:
@@ -207,7 +209,7 @@ def test_one_token_cannot_hold_up_another(home: Home, monkeypatch: pytest.Monkey
                 await go_on.wait()
             await Response(b"{}")(scope, receive, send)
 
-        guard = HubGuard(app, frozenset({"hub"}), HubSettings())
+        guard = HubGuard(app, frozenset({"hub"}), LIMIT, HubSettings())
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
             headers = [{"Authorization": f"Bearer {token}"} for token in (busy, calm)]
             slow = [asyncio.create_task(http.post("/rpc", headers=headers[0])) for _ in range(3 * AT_ONCE)]
@@ -231,7 +233,7 @@ def test_a_token_whose_requests_wait_too_long_is_told_to_come_back(home: Home, m
             await go_on.wait()
             await Response(b"{}")(scope, receive, send)
 
-        guard = HubGuard(app, frozenset({"hub"}), HubSettings())
+        guard = HubGuard(app, frozenset({"hub"}), LIMIT, HubSettings())
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(guard), base_url="http://hub") as http:
             headers = {"Authorization": f"Bearer {token}"}
             asked = [asyncio.create_task(http.post("/rpc", headers=headers)) for _ in range(AT_ONCE + 5)]

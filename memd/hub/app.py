@@ -13,8 +13,8 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Scope
 
 from memd.config.schema import Settings
-from memd.errors import MemdError, NoDaemon, UsageError, did_you_mean
-from memd.http_shell import Rejected
+from memd.errors import MemdError, NoDaemon, TooLarge, UsageError, did_you_mean
+from memd.http_shell import BodyLimit, Rejected
 from memd.hub.access import Access
 from memd.hub.guard import ACCESS, HEALTH, MCP, RETRY, RPC, HubGuard
 from memd.mcp.profiles import PROFILES, tools_of
@@ -147,4 +147,7 @@ def _tools_for(scope: dict[str, Any]) -> dict[str, Tool]:
 
 def make_app(hosts: frozenset[str], settings: Settings) -> HubGuard:
     """The hub, behind its guard."""
-    return HubGuard(Hub(settings).router(), hosts, settings.hub, settings.server.line_timeout_s)
+    most = settings.hub.max_request_kb * 1024
+    too_large = TooLarge(f"a request may have {most} bytes", "ask for less at once")
+    limit = BodyLimit(most, settings.server.line_timeout_s, too_large)
+    return HubGuard(Hub(settings).router(), hosts, limit, settings.hub)

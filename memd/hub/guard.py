@@ -13,10 +13,10 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from memd.config.schema import HubSettings, ServerSettings
+from memd.config.schema import HubSettings
 from memd.config.tokens import AccessToken, TokenFile
-from memd.errors import Busy, MemdError, Refused, TooLarge
-from memd.http_shell import BodyLimit, HttpGuard, Rejected, host_of
+from memd.errors import Busy, MemdError, Refused
+from memd.http_shell import HttpGuard, Rejected, host_of
 from memd.hub.access import Access
 from memd.hub.connections import CONNECTION, GuestConnection
 from memd.protocol import wire
@@ -54,8 +54,6 @@ class HubGuard(HttpGuard):
     """Stands before the hub; hosts have no ports."""
 
     settings: HubSettings
-    seconds: float = ServerSettings().line_timeout_s
-    """How long a request may take to arrive."""
     tokens: TokenFile = field(default_factory=TokenFile)
     headers: ClassVar = {
         "Cache-Control": "no-store",
@@ -64,10 +62,6 @@ class HubGuard(HttpGuard):
     }
     _guests: dict[str, Guest] = field(default_factory=dict)
     _failures: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_SECOND))
-
-    def body_limit(self) -> BodyLimit:
-        most = self.settings.max_request_kb * 1024
-        return BodyLimit(most, self.seconds, TooLarge(f"a request may have {most} bytes", "ask for less at once"))
 
     def refusal(self, rejected: Rejected) -> Response:
         """The same error that the socket would send, as a line without an id."""

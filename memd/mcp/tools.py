@@ -133,7 +133,6 @@ def check(tool: str, parameters: dict[str, Parameter], arguments: Arguments) -> 
                 f"`{tool}` has no argument `{name}`", meant or f"it takes: {', '.join(parameters) or 'nothing'}"
             )
     # JSON has one type of number, and some clients write 5.0.
-    whole = {name for name, one in arguments.items() if isinstance(one, float) and one.is_integer()}
-    given = {name: int(value) if name in whole else value for name, value in arguments.items()}
+    given = {name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in arguments.items()}
     defaults = {name: parameter.default for name, parameter in parameters.items() if parameter.default}
     return {**defaults, **checked(tool, parameters, given, explain=True)}

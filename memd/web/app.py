@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from memd.errors import Busy, Conflict, MemdError, NoDaemon, NotFound, Refused, UnknownWorkspace, UsageError
 from memd.web.admission import Sessions
 from memd.web.clients import Clients, Feed
-from memd.web.guard import PageGuard
+from memd.web.guard import FORMS, PageGuard
 from memd.web.rendering import STATIC, refusal_page
 from memd.web.views import entry, memory, overview, search, tending
 from memd.web.visit import MAX_BODY, Visit
@@ -29,7 +29,7 @@ def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = 
     """The whole page, behind its guard."""
     app = Starlette(routes=_routes(), exception_handlers={MemdError: _failed, HTTPException: _no_such_page})
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
-    guard = PageGuard(GZipMiddleware(app, minimum_size=800), hosts, port, sessions, read_only)
+    guard = PageGuard(GZipMiddleware(app, minimum_size=800), hosts, FORMS, port, sessions, read_only)
     app.state.clients, app.state.feed, app.state.sessions = clients, Feed(clients), sessions
     app.state.port, app.state.read_only, app.state.cookie_name = port, read_only, guard.cookie_name
     return guard

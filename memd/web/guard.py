@@ -18,8 +18,7 @@ from memd.web.admission import Sessions
 from memd.web.rendering import refusal_page
 from memd.web.visit import MAX_BODY
 
-BODY_SECONDS = 60.0
-"""How long a form may take to arrive."""
+FORMS = BodyLimit(MAX_BODY, 60.0, TooLarge("That is more than the page takes at once.", "Edit the file itself."))
 POLICY = "; ".join([
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
     "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
@@ -50,10 +49,6 @@ class PageGuard(HttpGuard):
     def cookie_name(self) -> str:
         """Cookies do not know of ports, so the name does."""
         return f"memd_{self.port}"
-
-    def body_limit(self) -> BodyLimit:
-        error = TooLarge("That is more than the page takes at once.", "Edit the file itself.")
-        return BodyLimit(MAX_BODY, BODY_SECONDS, error)
 
     def refusal(self, rejected: Rejected) -> Response:
         return refusal_page(rejected.status, rejected.error.message, rejected.error.hint)
