@@ -156,10 +156,8 @@ class RpcSession:
             await self._greet()
             await self._replace_outdated()
             return await self._once(asked)
-        hello_id, hello = self._line("hello", self._greeting())
         call_id, line = self._line(asked.method, asked.params)
-        await self._send(hello + line)
-        self.daemon = await self._receive(hello_id)
+        await self._greet(line)
         return await (self._once(asked) if await self._replace_outdated() else self._receive(call_id, asked))
 
     def _greeting(self) -> dict[str, Any]:
@@ -246,10 +244,10 @@ class RpcSession:
             )
         return True
 
-    async def _greet(self) -> str:
-        """The version of the daemon."""
+    async def _greet(self, along: bytes = b"") -> str:
+        """The version of the daemon; `along` is a call that goes in the same write, after the greeting."""
         hello_id, hello = self._line("hello", self._greeting())
-        await self._send(hello)
+        await self._send(hello + along)
         self.daemon = await self._receive(hello_id)
         return str(self.daemon.get("version"))
 
