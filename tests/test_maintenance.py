@@ -20,7 +20,7 @@ from memd.daemon.process.health import Health
 from memd.daemon.writer import store_tasks
 from memd.daemon.writer import worker as worker_module
 from memd.daemon.writer.file_tasks import forget_workspace, open_workspace, scan_workspaces
-from memd.daemon.writer.queue import IndexingJob, IndexingSlice
+from memd.daemon.writer.queue import Batch, IndexingJob
 from memd.daemon.writer.store_tasks import use_built_text
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing.ingest import PLAIN
@@ -199,7 +199,7 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     fresh = build_elsewhere(worker.stores.folder, index.id)
     monkeypatch.setattr(store_tasks, "MOST_CHANGED", 0)
     assert not worker.submit(use_built_text, worker, index, fresh, known | {999}).result()
-    monkeypatch.setattr(worker, "_batch", IndexingSlice("agent", (), [IndexingJob(1)], PLAIN))
+    monkeypatch.setattr(worker, "_batch", Batch("agent", (), PLAIN, jobs=[IndexingJob(1)]))
     assert not worker.submit(use_built_text, worker, index, fresh, known).result()
     monkeypatch.undo()
     assert index.text is text

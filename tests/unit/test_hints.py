@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from memd.daemon.writer.hints import DuePaths, Hints
+from memd.daemon.writer.hints import Hints
+from memd.daemon.writer.queue import Batch
 
 
 def asked(hints: Hints) -> Future[None] | None:
@@ -13,7 +14,7 @@ def asked(hints: Hints) -> Future[None] | None:
     return future if hints.wait_for_all(future) else None
 
 
-def taken(hints: Hints) -> DuePaths:
+def taken(hints: Hints) -> Batch:
     due = hints.take()
     assert due is not None
     return due

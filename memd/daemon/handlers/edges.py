@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from sqlite3 import Row
+from sqlite3 import Connection, Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
-from memd.daemon.writer.life_tasks import remove_edges
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.views.keys import KeyTarget
@@ -158,6 +157,9 @@ def _without(end: KeyTarget, rel: str, names: set[str]) -> Callable[[str | None]
 
 async def _unlink(writer: WorkspaceWriter, source: KeyTarget, found: Sequence[Edge]) -> Result:
     """Take away what nobody declared: the ledger remembers it, and no pass makes it again."""
-    ctx = writer.ctx
-    action = await ctx.write(remove_edges, ctx.worker, writer.ns, found, source.key, writer.who, writer.request_id)
-    return {**writer.untouched(source.key), "action": action}
+
+    def remove(connection: Connection, action: int) -> Result:
+        edges.remove(connection, action, found)
+        return {"removed": len(found)}
+
+    return await writer.act("edge.rm", source.key, remove)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from sqlite3 import Row
+from sqlite3 import Connection, Row
 from typing import Any, NoReturn
 
 from memd.config import edit
@@ -15,8 +15,8 @@ from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
-from memd.daemon.writer.life_tasks import count_useful, move_tier
 from memd.errors import Refused
+from memd.indexer.lifecycle import lives as observed
 from memd.indexer.lifecycle.reflect import preview_rules
 from memd.indexer.lifecycle.sync_state import exchange
 from memd.indexer.views import keys
@@ -31,10 +31,13 @@ from memd.protocol.methods import lifecycle as methods
 async def useful(ctx: HandlerContext, request: methods.UsefulRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
     target = await writer.target(request.key)
-    action, count = await ctx.write(
-        count_useful, ctx.worker, writer.ns, target.number, request.key, writer.who, writer.request_id
-    )
-    return {"ns": writer.ns, "key": request.key, "action": action, "useful": count}
+
+    def count(connection: Connection, action: int) -> Result:
+        return {"useful": observed.found_useful(connection, action, 0, target.number)}
+
+    done = await writer.act("useful", request.key, count)
+    life = await ctx.read(lambda: observed.life_of(ctx.stores.ledger.reader, target.number))
+    return {**{name: done[name] for name in ("ns", "key", "action")}, "useful": life.useful}
 
 
 @handles(methods.ReflectRequest)
@@ -81,11 +84,15 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
         raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
     if before == after and not repeated:
         return {**writer.untouched(target.key), **_change_of("tier", before, before)}
-    action = await writer.ctx.write(
-        move_tier, writer.ctx.worker, writer.ns, row["id"], target.key, tier, verb, writer.who, writer.request_id
-    )
-    change = _change_of("tier", before, before if repeated else after)
-    return {**writer.untouched(target.key), **change, "action": action, "repeated": repeated}
+
+    def move(connection: Connection, action: int) -> Result:
+        to = observed.TierMove(row["id"], tier, writer.who, verb, verb == "delete")
+        moved = observed.move(connection, action, 0, to, datetime.now(UTC))
+        writer.ctx.stores.ledger.tick(connection)
+        return {"moved": int(moved), "moves": [{"key": target.key, "to": tier, "why": verb}]}
+
+    done = await writer.act(f"curate {verb}", target.key, move)
+    return {**done, **_change_of("tier", before, before if repeated else after), "repeated": repeated}
 
 
 async def _declare(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memd.daemon.handlers.handler_context import HandlerContext, Result
 from memd.daemon.writer import file_tasks
+from memd.daemon.writer.life_tasks import ChangeLives, act
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import is_memory_path
@@ -87,6 +88,12 @@ class WorkspaceWriter:
         action = WriteAction(what, self.who, changes, key, self.request_id)
         done = await self.ctx.write(file_tasks.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
         return written(self.index, done)
+
+    async def act(self, what: str, key: str, change: ChangeLives) -> Result:
+        """Carry out an action that changes no file."""
+        action = WriteAction(what, self.who, (), key, self.request_id)
+        number = await self.ctx.write(act, self.ctx.worker, self.ns, action, change)
+        return {**self.untouched(key), "action": number}
 
     def untouched(self, key: str) -> Result:
         """The result of a write that had nothing to write."""

@@ -12,8 +12,7 @@ from datetime import datetime
 from memd.config.tokens import AccessToken
 from memd.daemon.serving.events import WRITTEN, written
 from memd.daemon.writer.life_tasks import announce_moved_by
-from memd.daemon.writer.queue import IndexingJob, IndexingSlice
-from memd.daemon.writer.store_tasks import repair_text
+from memd.daemon.writer.queue import Batch, IndexingJob
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
 from memd.indexer.indexing.read_files import changed_paths
@@ -73,7 +72,7 @@ def scan_workspaces(
 
 def reread_files(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
     """Read some files whatever their stamps say, and compare the text index: they have a word that it lacks."""
-    repair_text(worker, worker.stores.index(ns))
+    worker.repair_text(worker.stores.index(ns))
     return worker.enqueue(ns, list(paths), {}, IndexingOptions(deep=True), IndexingJob())
 
 
@@ -105,7 +104,7 @@ def repair_dirty(worker: Worker, index: OwnIndex) -> None:
     stores = worker.stores
     row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     if row["text_dirty"] or not stores.has_text(index):
-        repair_text(worker, index)
+        worker.repair_text(index)
     if index.collection is not None and row["vectors_dirty"] and not index.collection.behind:
         index.collection.compare()
 
@@ -183,7 +182,7 @@ def import_files(
         for step in steps:
             _keep_time(index, step)
         worker.events.tell(WRITTEN, ns=index.workspace.ns, **written(action.who, action.what, done))
-        worker.index_own(index, IndexingSlice(index.workspace.ns, tuple(done.paths), [], PLAIN))
+        worker.index_own(index, Batch(index.workspace.ns, tuple(done.paths), PLAIN))
     return done
 
 

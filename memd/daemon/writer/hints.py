@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import ClassVar
 
-from memd.indexer.indexing.ingest import SETTLED, IndexingOptions, IngestReport
+from memd.daemon.writer.queue import Batch
 
 LONGEST_SETTLE = 2.0
 """A file that never comes to rest is read all the same after this many seconds."""
@@ -18,18 +17,6 @@ BURST = 8
 
 Key = tuple[str, str]
 """Workspace and path."""
-
-
-@dataclass(slots=True, eq=False)
-class DuePaths:
-    """Paths of one workspace that are to be read; those that memd wrote itself are known to be whole."""
-
-    options: ClassVar[IndexingOptions] = SETTLED
-    ns: str
-    paths: tuple[str, ...]
-    own: frozenset[str]
-    work: Iterator[IngestReport] | None = None
-    """What is left of it, once it has begun."""
 
 
 @dataclass(slots=True)
@@ -127,7 +114,7 @@ class Hints:
         """Seconds until a path has settled; infinite when there is none."""
         return max(0.0, min(self._settled().values(), default=float("inf")) - time.monotonic())
 
-    def take(self, hurry: bool = False, only_own: bool = False) -> DuePaths | None:
+    def take(self, hurry: bool = False, only_own: bool = False) -> Batch | None:
         """The settled paths of one workspace, which wait no longer; in a hurry memd's own writes need not settle."""
         now = time.monotonic()
         ready = [key for key, settled in self._settled().items() if settled <= now and not only_own]
@@ -145,7 +132,7 @@ class Hints:
         paths = tuple(dict.fromkeys(path for name, path in ready if name == ns))
         for path in paths:
             self._in_progress[ns, path] = self._changes.pop((ns, path)).event
-        return DuePaths(ns, paths, frozenset(own))
+        return Batch(ns, paths, own=frozenset(own))
 
     def _settled(self) -> dict[Key, float]:
         """When each path has settled. In a burst they settle together: a checkout of a thousand files is one batch."""
@@ -175,7 +162,7 @@ class Hints:
             self._waiters.append((self._events, future))
         return waits
 
-    def finish(self, due: DuePaths) -> list[Future[None]]:
+    def finish(self, due: Batch) -> list[Future[None]]:
         """What was taken has been dealt with; returns the futures that need not wait any longer."""
         for path in due.paths:
             self._in_progress.pop((due.ns, path), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,8 +17,10 @@ from memd.indexer.lifecycle import edges, lives, mentions
 from memd.indexer.record import actions
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import overview
-from memd.lifecycle.lives import Edge
-from memd.models import Tier
+from memd.indexer.writing.write_files import WriteAction
+
+ChangeLives = Callable[[Connection, int], dict[str, Any]]
+"""Changes lives for the action of a number; returns what the log shows of it."""
 
 # --- accesses and tiers ---------------------------------------------------------------------------------------
 
@@ -50,47 +52,16 @@ def log_accesses(worker: Worker, every: Iterable[ShownMemories]) -> None:
             worker.events.tell(ACCESSED, ns=ns, key=key, who=client)
 
 
-def move_tier(worker: Worker, ns: str, memory: int, key: str, tier: Tier, verb: str, who: str, request_id: str) -> int:
-    """Put a memory into another tier because someone said so, as an action; returns its number."""
-    move, moved = lives.TierMove(memory, tier, who, verb, verb == "delete"), False
-
-    def change(connection: Connection, action: int) -> dict[str, Any]:
-        nonlocal moved
-        moved = lives.move(connection, action, 0, move, datetime.now(UTC))
-        worker.stores.ledger.tick(connection)
-        return {"moved": int(moved), "moves": [{"key": key, "to": tier, "why": verb}]}
-
-    action = _act(worker, ns, who, f"curate {verb}", key, request_id, change)
-    if moved:
-        announce_moved(worker, [memory])
-    return action
-
-
-def count_useful(worker: Worker, ns: str, memory: int, key: str, who: str, request_id: str) -> tuple[int, int]:
-    """Count that a memory was useful to someone; returns the action's number and the count."""
-
-    def change(connection: Connection, action: int) -> dict[str, Any]:
-        return {"useful": lives.found_useful(connection, action, 0, memory)}
-
-    action = _act(worker, ns, who, "useful", key, request_id, change)
-    return action, lives.life_of(worker.stores.ledger.reader, memory).useful
-
-
-def _act(
-    worker: Worker, ns: str, who: str, what: str, key: str, request_id: str,
-    change: Callable[[Connection, int], dict[str, Any]],
-) -> int:  # fmt: skip
-    """Carry out an action that changes no file, once for a request; returns its number.
-
-    The change gets the number and returns what the log shows of it.
-    """
+def act(worker: Worker, ns: str, action: WriteAction, change: ChangeLives) -> int:
+    """Carry out an action that changes no file, once for a request; returns its number."""
     ledger, index = worker.stores.ledger, worker.stores.index(ns)
-    if (before := actions.by_request(ledger.reader, request_id)) is not None:
+    if (before := actions.by_request(ledger.reader, action.request)) is not None:
         return int(before["id"])
     with ledger.write() as connection:
-        action = actions.begin(connection, index.id, who, what, key, request_id)
-        actions.finish(connection, action, {"paths": [], "conflicts": [], **change(connection, action)})
-    return action
+        number = actions.begin(connection, index.id, action.who, action.what, action.key, action.request)
+        actions.finish(connection, number, {"paths": [], "conflicts": [], **change(connection, number)})
+    announce_moved_by(worker, number)
+    return number
 
 
 def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
@@ -139,16 +110,6 @@ def _resolve_some(worker: Worker, ns: str) -> None:
         mentions.resolve_some(worker.stores.ledger, index)
     if index.unlinked:
         resolve_mentions_later(worker, ns)
-
-
-def remove_edges(worker: Worker, ns: str, some: Sequence[Edge], key: str, who: str, request_id: str) -> int:
-    """Take edges away that nobody declared, as one action that can be undone; returns its number."""
-
-    def change(connection: Connection, action: int) -> dict[str, Any]:
-        edges.remove(connection, action, some)
-        return {"removed": len(some)}
-
-    return _act(worker, ns, who, "edge.rm", key, request_id, change)
 
 
 def save_exam(worker: Worker, index: OwnIndex, day: str, result: dict[str, Any]) -> None:

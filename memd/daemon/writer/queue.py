@@ -1,4 +1,4 @@
-"""What waits for the writer beside hints: tasks, and imports in slices; whose turn it is, and who waits."""
+"""What waits for the writer: tasks, and batches of files that are to be indexed; whose turn it is, and who waits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from memd.daemon.writer.hints import Hints
-from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
+from memd.indexer.indexing.ingest import SETTLED, IndexingOptions, IngestReport
 
 T = TypeVar("T")
 
@@ -31,39 +30,30 @@ class Task(Generic[T]):
     do: Callable[..., T | IndexingJob]
     args: tuple[Any, ...]
     turn: Turn
+    future: Future[T] = field(default_factory=Future, compare=False)
 
 
-class TaskQueue:
+class TaskQueue(deque[Task[Any]]):
     """The waiting tasks, first come first served but for a burst of writes. Not locked: the worker guards it."""
 
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[Task[Any], Future[Any]]] = deque()
-
-    def __contains__(self, task: Task[Any]) -> bool:
-        return any(waiting == task for waiting, _ in self._waiting)
-
-    def add(self, task: Task[Any], future: Future[Any]) -> None:
-        self._waiting.append((task, future))
-
     @property
-    def urgent(self) -> bool:
-        """Whether somebody waits for one of them."""
-        return any(task.turn is not Turn.BACKGROUND for task, _ in self._waiting)
+    def urgent(self) -> list[Task[Any]]:
+        """Those that somebody waits for."""
+        return [task for task in self if task.turn is not Turn.BACKGROUND]
 
-    def take(self, hints: Hints) -> tuple[Task[Any], Future[Any]] | None:
+    def take(self, own_waits: bool, own_overdue: bool) -> Task[Any] | None:
         """The next one; None when it is not yet its turn.
 
         What memd wrote is indexed before anything else moves the clock, since the answer promised its tick. Only
         further writes may go first, so that a burst of them is indexed in one go.
         """
-        if not hints.has_own:
-            return self._waiting.popleft() if self._waiting else None
-        nth = next((nth for nth, (task, _) in enumerate(self._waiting) if task.turn is not Turn.BACKGROUND), None)
-        if nth is None or self._waiting[nth][0].turn is not Turn.WRITES or hints.own_overdue:
+        if not own_waits:
+            return self.popleft() if self else None
+        task = next(iter(self.urgent), None)
+        if task is None or task.turn is not Turn.WRITES or own_overdue:
             return None
-        taken = self._waiting[nth]
-        del self._waiting[nth]
-        return taken
+        self.remove(task)
+        return task
 
 
 SLICE_BYTES = 1_000_000
@@ -95,21 +85,21 @@ class IndexingJob:
 
 
 @dataclass(slots=True, eq=False)
-class IndexingSlice:
-    """A part of an import."""
+class Batch:
+    """Paths of one workspace that are read together: they were seen to change, or are a slice of an import."""
 
-    own: ClassVar[frozenset[str]] = frozenset()
-    """None of it was written by memd."""
     ns: str
     paths: tuple[str, ...]
-    jobs: list[IndexingJob]
-    """Those that it is a part of: the same files are not queued twice."""
-    options: IndexingOptions
+    options: IndexingOptions = SETTLED
+    own: frozenset[str] = frozenset()
+    """Those that memd wrote itself, which are known to be whole."""
+    jobs: list[IndexingJob] = field(default_factory=list)
+    """The imports that it is a slice of: the same files are not queued twice."""
     work: Iterator[IngestReport] | None = None
     """What is left of it, once it has begun."""
 
     def share(self, ns: str, paths: set[str], job: IndexingJob, options: IndexingOptions) -> set[str]:
-        """Have another import wait for this part of an earlier one; returns the paths that it need not queue."""
+        """Have another import wait for this slice of an earlier one; returns the paths that it need not queue."""
         # Files that are being written need not be left alone by one that does not.
         alike = self.options in (options, replace(options, settle=False))
         shared = paths.intersection(self.paths) if alike and self.ns == ns else set()

@@ -38,7 +38,7 @@ def verify_text(worker: Worker, ns: str) -> int:
     except StoreBroken as error:
         log.warning("ns=%s: %s", ns, error)
         worker.stores.renew_text(index)
-    return repair_text(worker, index)
+    return worker.repair_text(index)
 
 
 def use_built_text(worker: Worker, index: OwnIndex, fresh: Path, known: set[int] | None = None) -> bool:
@@ -51,21 +51,8 @@ def use_built_text(worker: Worker, index: OwnIndex, fresh: Path, known: set[int]
     if known is not None and (worker.importing or len(known ^ index.text.ids()) > MOST_CHANGED):
         return False
     worker.stores.swap_text(index, fresh)
-    repair_text(worker, index)
+    worker.repair_text(index)
     return True
-
-
-def repair_text(worker: Worker, index: OwnIndex) -> int:
-    """Bring a text index in step with the ledger; returns how many chunks differed."""
-    try:
-        differed = worker.reconcile_text(index)
-    except StoreBroken as error:
-        log.warning("%s", error)
-        worker.stores.renew_text(index)
-        differed = worker.reconcile_text(index)
-    level = logging.INFO if differed else logging.DEBUG
-    log.log(level, "text compared ns=%s differed=%d", index.workspace.ns, differed)
-    return differed
 
 
 # --- the model and its vectors --------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from typing import Any, TypeVar, TypeVarTuple
 from memd.config.schema import Settings
 from memd.daemon.process.health import Health, Stopping, log_failure
 from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, SAVED, UNEMBEDDED, UNLINKED, Events
-from memd.daemon.writer.hints import DuePaths, Hints
+from memd.daemon.writer.hints import Hints
 from memd.daemon.writer.ledger_guard import LedgerGuard
-from memd.daemon.writer.queue import IndexingJob, IndexingSlice, Task, TaskQueue, Turn, slices
+from memd.daemon.writer.queue import Batch, IndexingJob, Task, TaskQueue, Turn, slices
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
@@ -63,14 +63,14 @@ class Worker:
         self.guard = LedgerGuard(stores, health, self.events)
         self.max_bytes = settings.index.max_file_kb * 1024
         self._tasks = TaskQueue()
-        self._imports: deque[IndexingSlice] = deque()
+        self._imports: deque[Batch] = deque()
         self._hints = Hints(settings.watch.settle_ms / 1000)
-        self._batch: DuePaths | IndexingSlice | None = None
+        self._batch: Batch | None = None
         """What is being indexed just now."""
-        self._unfinished: DuePaths | None = None
+        self._unfinished: Batch | None = None
         """Changes some of which are indexed; what else changed comes after them, but for memd's own writes."""
         self._behind: set[int] = set()
-        """Workspaces whose text index missed a change because the disk was full."""
+        """Workspaces whose text index may have missed a change: the disk was full, or the ledger gone."""
         self._wake = threading.Condition()
         """Guards the tasks, the imports and the hints; notified when one of them grows."""
         self._stopping = False
@@ -113,7 +113,7 @@ class Worker:
             if self._stopping:
                 future.set_exception(Stopping())
             else:
-                self._tasks.add(Task(do, args, turn), future)
+                self._tasks.append(Task(do, args, turn, future))
                 self._wake.notify()
         return future
 
@@ -144,7 +144,7 @@ class Worker:
             waiting = sum(len(batch.paths) for batch in self._batches() if batch.ns in names)
             return self._hints.count_in(names) + waiting
 
-    def _batches(self) -> list[DuePaths | IndexingSlice]:
+    def _batches(self) -> list[Batch]:
         return [batch for batch in {self._batch, self._unfinished, *self._imports} if batch]
 
     @property
@@ -156,9 +156,8 @@ class Worker:
     @property
     def importing(self) -> IndexingJob | None:
         with self._wake:
-            if isinstance(self._batch, IndexingSlice):
-                return self._batch.jobs[0]
-            return self._imports[0].jobs[0] if self._imports else None
+            slices = (batch for batch in (self._batch, *self._imports) if batch and batch.jobs)
+            return next((batch.jobs[0] for batch in slices), None)
 
     @property
     def lag_ms(self) -> float:
@@ -229,21 +228,16 @@ class Worker:
             return None
 
     def _waiting_step(self) -> Callable[[], None] | None:
-        starves = time.monotonic() - self._last_slice > IMPORT_SECONDS and not self._hints.has_own
-        if self._imports and starves:
-            return self._next_slice()
-        if turn := self._tasks.take(self._hints):
-            return partial(self._run_task, *turn)
-        busy = self._unfinished is not None
-        hurry = bool(self._tasks.urgent or self._hints.awaited or self._imports or busy)
-        if due := self._hints.take(hurry, only_own=busy) or self._unfinished:
-            self._batch = due
-            return partial(self._index_changes, due)
-        return self._next_slice() if self._imports else None
-
-    def _next_slice(self) -> Callable[[], None]:
-        self._batch = part = self._imports.popleft()
-        return partial(self._index_slice, part)
+        hints, due = self._hints, None
+        starves = time.monotonic() - self._last_slice > IMPORT_SECONDS and not hints.has_own
+        if not (self._imports and starves):
+            if task := self._tasks.take(hints.has_own, hints.own_overdue):
+                return partial(self._run_task, task)
+            busy = self._unfinished is not None
+            hurry = bool(self._tasks.urgent or hints.awaited or self._imports or busy)
+            due = hints.take(hurry, only_own=busy) or self._unfinished
+        self._batch = due or (self._imports.popleft() if self._imports else None)
+        return partial(self._index, self._batch) if self._batch else None
 
     def _somebody_waits(self) -> bool:
         """Whether indexing should pause: there is something else to do."""
@@ -251,7 +245,8 @@ class Worker:
         if spent < SHORT_PIECE:
             return False
         with self._wake:
-            return self._stopping or self._tasks.urgent or spent > LONG_PIECE or not self._hints.seconds_until_due()
+            urgent = self._stopping or self._tasks.urgent or spent > LONG_PIECE
+            return bool(urgent or not self._hints.seconds_until_due())
 
     def _idle_step(self) -> Callable[[], None] | None:
         quiet = time.monotonic() - self._last_change > QUIET_SECONDS
@@ -263,7 +258,8 @@ class Worker:
             return self.stores.close_unused
         return partial(self.events.tell, IDLE) if quiet else None
 
-    def _run_task(self, task: Task[Any], future: Future[Any]) -> None:
+    def _run_task(self, task: Task[Any]) -> None:
+        future = task.future
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -280,38 +276,39 @@ class Worker:
         else:
             result.future = future
 
-    def _index_changes(self, due: DuePaths) -> None:
+    def _index(self, batch: Batch) -> None:
         more = False
         try:
-            more = self._apply(due).more
-        finally:
-            with self._wake:
-                self._batch = None
-                if more or due is self._unfinished:
-                    self._unfinished = due if more else None
-                ready = self._hints.finish(due) if not more else []
-            for future in ready:
-                future.set_result(None)
-
-    def _index_slice(self, part: IndexingSlice) -> None:
-        more = False
-        try:
-            report = self._apply(part)
+            report = self._apply(batch)
             more = report.more
-            for job in part.jobs:
+            for job in batch.jobs:
                 job.report.add(report)
         except Exception as error:
             # Whoever waits for the import must hear of it, or a failed sync would look like a good one.
-            for job in part.jobs:
+            for job in batch.jobs:
                 job.error = error
             raise
         finally:
-            with self._wake:
-                self._batch, self._last_slice = None, time.monotonic()
+            self._end_piece(batch, more)
+
+    def _end_piece(self, batch: Batch, more: bool) -> None:
+        """Keep what is left of a batch for its next turn; with nothing left, tell those who wait for it."""
+        ready: list[Future[None]] = []
+        with self._wake:
+            self._batch = None
+            if batch.jobs:
+                self._last_slice = time.monotonic()
                 if more and not self._stopping:
-                    self._imports.appendleft(part)
-            for job in part.jobs if not more else ():
-                job.progress(len(part.paths))
+                    self._imports.appendleft(batch)
+            elif more:
+                self._unfinished = batch
+            else:
+                self._unfinished = None if batch is self._unfinished else self._unfinished
+                ready = self._hints.finish(batch)
+        for future in ready:
+            future.set_result(None)
+        for job in batch.jobs if not more else ():
+            job.progress(len(batch.paths))
 
     def _tidy(self, index: OwnIndex) -> None:
         try:
@@ -337,12 +334,12 @@ class Worker:
                 new -= part.share(ns, new, job, options)
             job.total += len(new)
             rest = [path for path in paths if path in new]
-            parts = [IndexingSlice(ns, part, [job], options) for part in slices(rest, sizes)]
+            parts = [Batch(ns, part, options, jobs=[job]) for part in slices(rest, sizes)]
             self._last_slice = self._last_slice if self._imports else time.monotonic()
             self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
         return job
 
-    def _apply(self, batch: DuePaths | IndexingSlice) -> IngestReport:
+    def _apply(self, batch: Batch) -> IngestReport:
         """Index a piece of a batch; what cannot be written now is tried again."""
         self._last_change = time.monotonic()
         if (index := self.stores.indexes.get(batch.ns)) is None:
@@ -351,45 +348,36 @@ class Worker:
             if batch.own:
                 return self.index_own(index, batch)
             if batch.work is None:
-                batch.work = self._indexing(index, batch.paths, batch.options, batch.own, self._somebody_waits)
+                batch.work = self._indexing(index, batch, self._somebody_waits)
             return self._next_piece(index, batch.work)
-        except DiskFull as error:
-            if self.health.set("disk", error.message, error.hint):
+        except (DiskFull, LedgerMoved) as error:
+            if isinstance(error, LedgerMoved) or self.health.set("disk", error.message, error.hint):
                 log.error("%s", error)
             self._behind.add(index.id)
-            self._retry(batch)
-        except LedgerMoved as error:
-            log.error("%s", error)
-            self._retry(batch)
+            with self._wake:
+                self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
         except LedgerDamaged:
             raise
         except StoreBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
-            self.reconcile_text(index)
+            self.repair_text(index)
         return IngestReport()
 
-    def _retry(self, batch: DuePaths | IndexingSlice) -> None:
-        with self._wake:
-            self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
-
-    def index_own(self, index: OwnIndex, batch: DuePaths | IndexingSlice) -> IngestReport:
+    def index_own(self, index: OwnIndex, batch: Batch) -> IngestReport:
         """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
         ledger, before = self.stores.ledger, self.stores.ledger.seq
-        report = self._next_piece(index, self._indexing(index, batch.paths, batch.options, batch.own, lambda: False))
+        report = self._next_piece(index, self._indexing(index, batch, lambda: False))
         if ledger.seq == before:
             # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
             with ledger.write() as connection:
                 ledger.tick(connection)
         return report
 
-    def _indexing(
-        self, index: OwnIndex, paths: tuple[str, ...], options: IndexingOptions, own: frozenset[str],
-        hurry: Callable[[], bool],
-    ) -> Iterator[IngestReport]:  # fmt: skip
+    def _indexing(self, index: OwnIndex, batch: Batch, hurry: Callable[[], bool]) -> Iterator[IngestReport]:
         """Bring the stores in step with some paths, a piece at a time."""
-        ns, whole = index.workspace.ns, IngestReport()
-        restless = partial(self._restless, ns, own) if options.settle else None
+        ns, paths, options, whole = batch.ns, batch.paths, batch.options, IngestReport()
+        restless = partial(self._restless, ns, batch.own) if options.settle else None
         saved: list[SavedMemory] = []
         try:
             how = self.max_bytes, options, hurry, saved, restless
@@ -417,22 +405,34 @@ class Worker:
 
     def _next_piece(self, index: OwnIndex, work: Iterator[IngestReport]) -> IngestReport:
         if index.id in self._behind:
-            # After a full disk the ledger may know more than the text index does.
-            self.reconcile_text(index)
+            # The ledger may know more than the text index does.
+            self.repair_text(index)
             self._behind.discard(index.id)
         self._piece_began = time.monotonic()
         report = next(work)
         self.health.clear("disk")
         return report
 
-    def reconcile_text(self, index: OwnIndex) -> int:
-        """Bring a text index in step with the ledger; answers say so while it lacks many chunks."""
-        why = f"the text index of {index.workspace.ns} is being filled: older notes are not found by their words yet"
+    def repair_text(self, index: OwnIndex) -> int:
+        """Bring a text index in step with the ledger; returns how many chunks differed.
+
+        Answers say so while it lacks many. One that cannot be read is made anew.
+        """
+        ns = index.workspace.ns
+        why = f"the text index of {ns} is being filled: older notes are not found by their words yet"
         lacks_many = partial(self.health.set, "text", why, "nothing to do: memd goes on by itself")
         try:
-            return reconcile_text(self.stores, index, lacks_many)
+            differed = reconcile_text(self.stores, index, lacks_many)
+        except LedgerDamaged:
+            raise
+        except StoreBroken as error:
+            log.warning("ns=%s: %s", ns, error)
+            self.stores.renew_text(index)
+            differed = reconcile_text(self.stores, index, lacks_many)
         finally:
             self.health.clear("text")
+        log.log(logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", ns, differed)
+        return differed
 
     def _restless(self, ns: str, own: frozenset[str], path: str, mtime_ns: int) -> bool:
         """Whether a file was written so short a time ago that what was read may be half of it."""
