@@ -17,7 +17,7 @@ from memd.config.schema import SECTIONS, Settings
 from memd.daemon.handlers.permission import bind
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.process.system import memory_mb, memory_of
-from memd.daemon.serving.mcp_sessions import SessionCalls, SessionIdentity, time_zone
+from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
 from memd.daemon.serving.server import ClientConnection, LineReader
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
@@ -214,14 +214,17 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
         bind(ctx, connection, ns)
     if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
         ctx.outlines.turn_on()
-    calls = SessionCalls(
-        partial(dispatch, ctx, call=call),
-        partial(_bind, ctx, connection, request.cwd),
-        SessionIdentity(request.who, time_zone(request.tz), request.session),
-    )
-    tools = tools_of(request.profile, request.experimental)
-    structured_content = ctx.settings.server.structured_content
-    session = module.McpSession(tools, calls.call_for, connection, structured_content=structured_content)
+
+    async def call_bound(method: str, params: dict[str, Any]) -> Result:
+        # Workspaces may have been added or removed since the session opened.
+        if not connection.bound:
+            bind(ctx, connection, ctx.workspace_around(request.cwd))
+        return await dispatch(ctx, method, params, call)
+
+    identity = SessionIdentity(request.who, time_zone(request.tz), request.session)
+    tools, structured = tools_of(request.profile, request.experimental), ctx.settings.server.structured_content
+    call_for = partial(identity.call_for, call_bound)
+    session = module.McpSession(tools, call_for, connection, structured_content=structured)
     connection.successor = partial(_run, ctx, session, connection)
     return {"profile": request.profile, "ns": connection.bound or None, "tools": list(tools)}
 
@@ -232,9 +235,3 @@ async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, 
         await session.run(reader)
     finally:
         ctx.mcp.remove(session)
-
-
-def _bind(ctx: HandlerContext, connection: ClientConnection, cwd: str) -> None:
-    """Bind a session that is not bound yet: workspaces may have been added or removed since it opened."""
-    if not connection.bound:
-        bind(ctx, connection, ctx.workspace_around(cwd))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from memd.daemon.serving.server import ClientConnection
@@ -51,6 +51,8 @@ SIZE = 200
 """Characters that an event takes beside its texts, about."""
 
 Event = dict[str, Any]
+MakeParams = Callable[[], Event]
+"""Makes the parameters of a notification when it is sent: what waits takes little room."""
 
 # --- what waits for a connection ------------------------------------------------------------------------------------
 
@@ -64,10 +66,8 @@ nothing."""
 numbers = itertools.count(1)
 """One sequence for every kind of outbox: a connection ends each by its number."""
 
-T = TypeVar("T")
 
-
-class Outbox(ABC, Generic[T]):
+class Outbox:
     """Notifications of one kind for one connection. Used on the loop only."""
 
     method = ""
@@ -76,59 +76,43 @@ class Outbox(ABC, Generic[T]):
     def __init__(self, connection: ClientConnection) -> None:
         self.number = next(numbers)
         self.connection = connection
-        self._queue: deque[tuple[T, int] | int] = deque()
-        """Items to be sent, with their sizes; a number stands for so many that were dropped there."""
+        self._queue: deque[tuple[MakeParams, int]] = deque()
+        """What is to be sent, with its size."""
         self._chars = 0
         self._dropped = 0
         self._wake = asyncio.Event()
 
-    def begin(self) -> None:
-        self._sender = asyncio.create_task(self._send())
-
-    def end(self) -> None:
-        self._sender.cancel()
-
-    def take(self, item: T, size: int) -> None:
+    def take(self, params: MakeParams, size: int) -> None:
         """Queue it, or count it where the queue is full."""
         if len(self._queue) >= QUEUED or (self._queue and self._chars + size > QUEUED_CHARS):
             self._dropped += 1
         else:
-            if self._dropped:
-                self._queue.append(self._dropped)
-                self._dropped = 0
-            self._queue.append((item, size))
+            self._queue_dropped()
+            self._queue.append((params, size))
             self._chars += size
         self._wake.set()
 
-    @abstractmethod
-    def params_of(self, item: T) -> dict[str, Any]:
-        """The parameters of the notification that an item is sent as."""
+    def _queue_dropped(self) -> None:
+        """Queue how many were dropped since the last of those that wait."""
+        if self._dropped:
+            self._queue.append((partial(dict, event="dropped", dropped=self._dropped), 0))
+            self._dropped = 0
 
-    async def _send(self) -> None:
+    async def send(self) -> None:
+        """Send what comes, until this is cancelled or the connection ends."""
         with contextlib.suppress(ConnectionError):
             while await self._wake.wait():
-                while (params := self._next()) is not None:
-                    message = wire.encode_notification(self.method, {"subscription": self.number, **params})
+                while self._queue:
+                    params, size = self._queue.popleft()
+                    self._chars -= size
+                    message = wire.encode_notification(self.method, {"subscription": self.number, **params()})
                     await self.connection.notify(message)
+                    if not self._queue:
+                        self._queue_dropped()
                 self._wake.clear()
 
-    def _next(self) -> dict[str, Any] | None:
-        if not self._queue:
-            dropped, self._dropped = self._dropped, 0
-            return _dropped_params(dropped) if dropped else None
-        first = self._queue.popleft()
-        if isinstance(first, int):
-            return _dropped_params(first)
-        item, size = first
-        self._chars -= size
-        return self.params_of(item)
 
-
-def _dropped_params(dropped: int) -> dict[str, Any]:
-    return {"event": "dropped", "dropped": dropped}
-
-
-O = TypeVar("O", bound=Outbox[Any])  # noqa: E741
+O = TypeVar("O", bound=Outbox)  # noqa: E741
 
 
 class Outboxes(Generic[O]):
@@ -149,20 +133,21 @@ class Outboxes(Generic[O]):
         if sum(other.connection is connection for other in self.all.values()) >= PER_CONNECTION:
             raise Busy(f"a connection may have {PER_CONNECTION} subscriptions", "unsubscribe, or open another one")
         self.all = {**self.all, outbox.number: outbox}
-        connection.subscriptions[outbox.number] = lambda: self._end(outbox)
-        outbox.begin()
-        return outbox.number
+        sender = asyncio.create_task(outbox.send())
 
-    def _end(self, outbox: O) -> None:
-        outbox.connection.subscriptions.pop(outbox.number, None)
-        self.all = {number: other for number, other in self.all.items() if other is not outbox}
-        outbox.end()
+        def end() -> None:
+            connection.subscriptions.pop(outbox.number, None)
+            self.all = {number: other for number, other in self.all.items() if other is not outbox}
+            sender.cancel()
+
+        connection.subscriptions[outbox.number] = end
+        return outbox.number
 
 
 # --- those who listen -----------------------------------------------------------------------------------------------
 
 
-class Watch(Outbox[Event]):
+class Watch(Outbox):
     """One connection that watches; no workspaces or kinds means all of them."""
 
     method = "watch"
@@ -178,9 +163,6 @@ class Watch(Outbox[Event]):
 
     def hears(self, kind: str) -> bool:
         return not self._kinds or kind in self._kinds
-
-    def params_of(self, item: Event) -> dict[str, Any]:
-        return item
 
 
 class Events:
@@ -211,7 +193,7 @@ class Events:
         size += sum(len(path) for path in event.get("paths", ()))
         for watch in self.watching.all.values():
             if watch.wants(event):
-                watch.take(event, size)
+                watch.take(lambda: event, size)
 
 
 def written(who: str, what: str, done: ActionResult) -> dict[str, Any]:

@@ -6,9 +6,10 @@ import asyncio
 import importlib
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from types import ModuleType
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -107,6 +108,17 @@ class SessionIdentity:
             signature["now"] = self.now()
         return {**params, **signature}
 
+    def call_for(self, call: Call, client: str, request: str) -> Call:
+        """The way of one request to the daemon; its writes are numbered, so that the request can be repeated."""
+        numbers = count(1)
+
+        async def signed_call(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            signed = self.sign(method, params, client, f"{request}:{next(numbers)}")
+            # Shielded: cancelling a request must not abandon a write half-way.
+            return await asyncio.shield(asyncio.ensure_future(call(method, signed)))
+
+        return signed_call
+
 
 def time_zone(name: str) -> ZoneInfo | None:
     """The time zone of this name; None where it has none or it is not known here."""
@@ -114,26 +126,3 @@ def time_zone(name: str) -> ZoneInfo | None:
         return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
-
-
-class SessionCalls:
-    """The way from the requests of one session to the daemon's methods."""
-
-    def __init__(self, call: Call, bind: Callable[[], None], identity: SessionIdentity) -> None:
-        self._call = call
-        self._bind = bind
-        self._identity = identity
-
-    def call_for(self, client: str, request: str) -> Call:
-        """The way for one request; its writes are numbered, so that the request can be repeated."""
-        calls = 0
-
-        async def call(method: str, params: dict[str, Any]) -> dict[str, Any]:
-            nonlocal calls
-            calls += 1
-            self._bind()
-            signed = self._identity.sign(method, params, client, f"{request}:{calls}")
-            # Shielded: cancelling a request must not abandon a write half-way.
-            return await asyncio.shield(asyncio.ensure_future(self._call(method, signed)))
-
-        return call

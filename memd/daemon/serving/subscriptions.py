@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from sqlite3 import Row
 from typing import Any, NamedTuple
 
@@ -34,17 +35,7 @@ class SubscriptionQuery:
     marks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """One memory for one subscription. Other subscriptions share the hit."""
-
-    hit: dict[str, Any]
-    new: bool
-    share: float
-    clock: str
-
-
-class Subscription(Outbox[Notice]):
+class Subscription(Outbox):
     """One standing query of one connection."""
 
     method = "subscription"
@@ -53,22 +44,23 @@ class Subscription(Outbox[Notice]):
         super().__init__(connection)
         self.query = query
 
-    def params_of(self, item: Notice) -> dict[str, Any]:
-        hit = {**item.hit, "score": round(item.share, 6)}
-        if self.query.marks:
-            hit["marks"] = self.query.terms.marks(hit["text"])
-        return {"event": "new" if item.new else "changed", "hit": hit, "clock": item.clock}
-
 
 class Match(NamedTuple):
     """A saved memory that a subscription is about."""
 
     subscription: Subscription
-    memory: SavedMemory
+    new: bool
     chunk: int
     """The one that shows it best."""
     share: float
     """Of the words that were asked for."""
+
+    def params(self, hit: dict[str, Any], clock: str) -> dict[str, Any]:
+        """Those of its notification; other subscriptions share the hit."""
+        query, scored = self.subscription.query, {**hit, "score": round(self.share, 6)}
+        if query.marks:
+            scored["marks"] = query.terms.marks(hit["text"])
+        return {"event": "new" if self.new else "changed", "hit": scored, "clock": clock}
 
 
 class Subscriptions(Outboxes[Subscription]):
@@ -87,12 +79,8 @@ class Subscriptions(Outboxes[Subscription]):
         if not (matches := list(_matches(listening, saved))):
             return
         hits, clock = self._hits(index, matches), self._stores.ledger.clock
-        notices = [
-            (match.subscription, Notice(hit, match.memory.new, match.share, clock))
-            for match in matches
-            if (hit := hits[match.subscription.query.filters].get(match.chunk)) is not None
-        ]
-        self._loop.call_soon_threadsafe(_deliver, notices)
+        found = [(match, hits[match.subscription.query.filters].get(match.chunk)) for match in matches]
+        self._loop.call_soon_threadsafe(_deliver, [(match, hit) for match, hit in found if hit is not None], clock)
 
     def _hits(self, index: WorkspaceIndex, matches: list[Match]) -> dict[Filters, dict[int, dict[str, Any]]]:
         """The chunks as hits, for each set of filters those that pass it."""
@@ -111,7 +99,7 @@ def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Ite
         chunks = [chunk_terms(chunk) for _, chunk in memory.chunks]
         for subscription in listening:
             if (best := subscription.query.terms.best(chunks)) is not None:
-                yield Match(subscription, memory, memory.chunks[best[0]][0], best[1])
+                yield Match(subscription, memory.new, memory.chunks[best[0]][0], best[1])
 
 
 def _hit(row: Row, index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
@@ -126,6 +114,6 @@ def _hit(row: Row, index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
     }
 
 
-def _deliver(notices: list[tuple[Subscription, Notice]]) -> None:
-    for subscription, notice in notices:
-        subscription.take(notice, len(notice.hit["text"]))
+def _deliver(found: list[tuple[Match, dict[str, Any]]], clock: str) -> None:
+    for match, hit in found:
+        match.subscription.take(partial(match.params, hit, clock), len(hit["text"]))
