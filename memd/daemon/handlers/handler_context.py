@@ -95,6 +95,7 @@ class AnswerUnderWay:
     """Whether it went without the meaning of the question, because the model was away."""
     partial: bool = False
     """Whether a text index lacked many chunks when it was asked; by the end of the answer it may be complete."""
+    began: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -153,6 +154,11 @@ class HandlerContext:
     @property
     def settings(self) -> Settings:
         return self.config.settings
+
+    @property
+    def took_ms(self) -> float:
+        """How long the answer has taken so far."""
+        return round((time.monotonic() - self.answer.began) * 1000, 2)
 
     @property
     def max_bytes(self) -> int:

@@ -34,7 +34,7 @@ async def sync(ctx: HandlerContext, request: SyncRequest, call: IncomingCall) ->
 
 @handles(RebuildRequest)
 async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCall) -> Result:
-    started, names = time.monotonic(), ctx.names(request)
+    names = ctx.names(request)
     await ctx.model_loaded()
     await ctx.scan(names, IndexingOptions(deep=True), ctx.answer.report)
     for name in names:
@@ -44,7 +44,7 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
         await ctx.write(rebuild_vectors, ctx.stores, name)
     rows = [await ctx.read(workspace_status, ctx, ctx.stores.index(name)) for name in names]
     totals = {what: sum(row[what] for row in rows) for what in ("files", "chunks", "vectors")}
-    return {**totals, "took_ms": round((time.monotonic() - started) * 1000, 1)}
+    return {**totals, "took_ms": ctx.took_ms}
 
 
 @handles(DoctorRequest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +18,19 @@ if TYPE_CHECKING:
 
 @handles(methods.OutlineMapRequest)
 async def outline_map(ctx: HandlerContext, request: methods.OutlineMapRequest, call: IncomingCall) -> Result:
-    index, started = ctx.only_index(request), time.monotonic()
+    index = ctx.only_index(request)
 
     def ask(outline: Outline) -> dict[str, Any]:
         from memd.outline import queries
 
         return queries.project_map(outline, request.language, request.budget)
 
-    project_map = await _ask_outline(ctx, index, ask)
-    return {**index.place, **project_map, "took_ms": round((time.monotonic() - started) * 1000, 2)}
+    return {**index.place, **await _ask_outline(ctx, index, ask), "took_ms": ctx.took_ms}
 
 
 async def trees(ctx: HandlerContext, request: methods.OutlineTree, call: IncomingCall) -> Result:
     """Ask the outline, then the notes, and put both together."""
-    index, started, as_text = ctx.only_index(request), time.monotonic(), request.format == "text"
+    index, as_text = ctx.only_index(request), request.format == "text"
 
     def ask(outline: Outline) -> SymbolTrees:
         from memd.outline import queries
@@ -51,7 +49,7 @@ async def trees(ctx: HandlerContext, request: methods.OutlineTree, call: Incomin
         await ctx.read(_add_mentions, ctx, index, found)
     shown: Result = {"text": found.text()} if as_text else {"symbols": [tree.node for tree in found.trees]}
     return {**index.place, "language": found.language, "format": request.format, **shown,
-            "skipped": found.skipped_files(), "took_ms": round((time.monotonic() - started) * 1000, 2)}  # fmt: skip
+            "skipped": found.skipped_files(), "took_ms": ctx.took_ms}  # fmt: skip
 
 
 for _request in (methods.OutlineSymbolRequest, methods.OutlineFileRequest, methods.OutlineProjectRequest):

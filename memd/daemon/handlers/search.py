@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -41,7 +40,6 @@ HIT = tuple(field.name for field in fields(Hit))
 
 @handles(methods.QueryRequest)
 async def query(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
-    started = time.monotonic()
     ask = _ask(ctx, request, request.as_of)
     await ctx.catch_up(request.sync, ask.ns)
     answer = await _complete_answer(ctx, ask, request.sync)
@@ -55,17 +53,17 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
         answer = await search_elsewhere(ctx, ask)
     if request.observer and not ask.as_of:
         ctx.access_log.saw(request.observer, chunks=tuple(hit.id for hit in answer.hits))
-    return {**_told(ask, answer, started), **_checked(doubtful, unchecked)}
+    return {**_told(ctx, ask, answer), **_checked(doubtful, unchecked)}
 
 
 @handles(methods.QueryRequest, without_ledger=True)
 async def query_files(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
-    started, ask = time.monotonic(), _ask(ctx, request, request.as_of)
+    ask = _ask(ctx, request, request.as_of)
     if ctx.stores.ledger.damage is not None and (ask.mode == "vector" or ask.as_of or ask.filters != Filters()):
         raise ctx.stores.ledger.damage
     workspaces = [ctx.stores.index(ns).workspace for ns in ask.ns]
     answer, skipped = await ctx.read(search_files, workspaces, ask, ctx.max_bytes)
-    return {**_told(ask, answer, started), **_checked(True, _left_out([(one["path"], one["why"]) for one in skipped]))}
+    return {**_told(ctx, ask, answer), **_checked(True, _left_out([(one["path"], one["why"]) for one in skipped]))}
 
 
 def _checked(looked: bool, unchecked: str) -> Result:
@@ -73,12 +71,12 @@ def _checked(looked: bool, unchecked: str) -> Result:
     return {"checked": looked and not unchecked, **({"unchecked": unchecked} if unchecked else {})}
 
 
-def _told(ask: Ask, answer: Answer, started: float) -> Result:
+def _told(ctx: HandlerContext, ask: Ask, answer: Answer) -> Result:
     hits, near = (_on_wire(found) for found in (answer.hits, answer.near))
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence,
             "corrected": answer.corrected, "missing": list(answer.missing), "near": near,
             "resting": answer.resting, "ns": list(ask.ns),
-            "mode": ask.mode, "total": answer.total, "took_ms": _took(started)}  # fmt: skip
+            "mode": ask.mode, "total": answer.total, "took_ms": ctx.took_ms}  # fmt: skip
 
 
 def _on_wire(found: list[Hit]) -> list[dict[str, Any]]:
@@ -251,19 +249,19 @@ async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: 
 
 @handles(methods.GrepRequest)
 async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    started, indexes, query = time.monotonic(), ctx.indexes(request), await _grep_query(ctx, request)
+    indexes, query = ctx.indexes(request), await _grep_query(ctx, request)
     async with ctx.expressions if request.regex else contextlib.nullcontext():
         found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
     # Who wrote the lines is known once they are indexed.
     await ctx.catch_up()
-    return _grepped(indexes, found, await ctx.read(_blocks, ctx, found.blocks), started)
+    return _grepped(ctx, indexes, found, await ctx.read(_blocks, ctx, found.blocks))
 
 
 @handles(methods.GrepRequest, without_ledger=True)
 async def grep_without_authors(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    started, indexes = time.monotonic(), ctx.indexes(request)
+    indexes = ctx.indexes(request)
     found = await ctx.read(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
-    return _grepped(indexes, found, [asdict(block) for block in found.blocks], started)
+    return _grepped(ctx, indexes, found, [asdict(block) for block in found.blocks])
 
 
 async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep_files.GrepQuery:
@@ -274,10 +272,10 @@ async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep
 
 
 def _grepped(
-    indexes: Sequence[WorkspaceIndex], found: grep_files.GrepMatches, blocks: list[Result], started: float
+    ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], found: grep_files.GrepMatches, blocks: list[Result]
 ) -> Result:
     return {"blocks": blocks, "next": found.next, "skipped": found.skipped[:MAX_SKIPPED], "ns": namespaces(indexes),
-            "took_ms": _took(started)}  # fmt: skip
+            "took_ms": ctx.took_ms}  # fmt: skip
 
 
 def _blocks(ctx: HandlerContext, blocks: list[grep_files.GrepBlock]) -> list[Result]:
@@ -298,7 +296,6 @@ async def list_memories(ctx: HandlerContext, request: methods.ListRequest, call:
 
 @handles(methods.BusRequest)
 async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCall) -> Result:
-    started = time.monotonic()
     indexes, names = ctx.indexes(request), ctx.names(request)
     limit = (ctx.settings.search.limit if request.limit is None else request.limit) or MAX_HITS
     await ctx.catch_up(request.sync, names)
@@ -308,8 +305,4 @@ async def bus(ctx: HandlerContext, request: methods.BusRequest, call: IncomingCa
         # Never an empty answer without a look at the files themselves.
         await ctx.scan(names)
         page = await ctx.read_elsewhere(inventory.ranked_entries, *args)
-    return {**page, "checked": checked, "ns": list(names), "took_ms": _took(started)}
-
-
-def _took(started: float) -> float:
-    return round((time.monotonic() - started) * 1000, 2)
+    return {**page, "checked": checked, "ns": list(names), "took_ms": ctx.took_ms}
