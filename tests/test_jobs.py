@@ -20,7 +20,7 @@ from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.built_in import BuiltInJobs, ReflectionRunner
 from memd.daemon.jobs.scheduler import APART, SOON, ScheduledJob, Scheduler
 from memd.daemon.process.health import Health
-from memd.daemon.writer.file_tasks import open_workspace, scan_workspaces
+from memd.daemon.writer.file_tasks import scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog
@@ -390,7 +390,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     worker = Worker(stores, Settings(), Health())
     worker.start()
     embedding = Embedding(worker, EmbeddingSettings())
-    worker.submit(open_workspace, worker.stores, Workspace("agent", write_notes(tmp_path / "agent"))).result()
+    worker.submit(worker.stores.open_index, Workspace("agent", write_notes(tmp_path / "agent"))).result()
     worker.submit(scan_workspaces, worker).result()
     embedding.start()
     embedding.hurry()

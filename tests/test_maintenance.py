@@ -19,7 +19,7 @@ from memd.daemon.jobs.maintenance import MOST_LARGE, IndexMaintenance
 from memd.daemon.process.health import Health
 from memd.daemon.writer import store_tasks
 from memd.daemon.writer import worker as worker_module
-from memd.daemon.writer.file_tasks import forget_workspace, open_workspace, scan_workspaces
+from memd.daemon.writer.file_tasks import forget_workspace, scan_workspaces
 from memd.daemon.writer.queue import Batch, IndexingJob
 from memd.daemon.writer.store_tasks import use_built_text
 from memd.daemon.writer.worker import Worker
@@ -123,7 +123,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     stores = OwnStores(tmp_path / "state")
     made = Worker(stores, Settings(), Health())
     made.start()
-    made.submit(open_workspace, made.stores, Workspace("agent", root)).result()
+    made.submit(made.stores.open_index, Workspace("agent", root)).result()
     made.submit(scan_workspaces, made).result()
     yield made
     made.stop(10)
@@ -136,7 +136,7 @@ def index_of(worker: Worker) -> OwnIndex:
 
 def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Worker, tmp_path: Path) -> None:
     other = write_notes(tmp_path / "other", {"MEMORY.md": "# Nothing\n"})
-    worker.submit(open_workspace, worker.stores, Workspace("other", other)).result()
+    worker.submit(worker.stores.open_index, Workspace("other", other)).result()
     loop = asyncio.new_event_loop()
     ctx = HandlerContext(Settings(), worker.stores, loop, lambda: None)
     later = 1_000

@@ -15,7 +15,7 @@ from memd.config.schema import EmbeddingSettings, Settings
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.maintenance import IndexMaintenance
 from memd.daemon.process.health import Health
-from memd.daemon.writer.file_tasks import open_workspace, scan_workspaces
+from memd.daemon.writer.file_tasks import scan_workspaces
 from memd.daemon.writer.store_tasks import verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
@@ -262,7 +262,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     worker.start()
     for nth in range(3):
         worker.submit(
-            open_workspace, worker.stores, Workspace(f"agent{nth}", write_notes(tmp_path / f"agent{nth}", notes(nth)))
+            worker.stores.open_index, Workspace(f"agent{nth}", write_notes(tmp_path / f"agent{nth}", notes(nth)))
         )
     worker.submit(scan_workspaces, worker).result(PATIENCE)
     for index in stores.indexes.values():

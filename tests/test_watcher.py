@@ -308,7 +308,6 @@ def test_descriptors_above_a_thousand_are_watched_too(tmp_path: Path) -> None:
             (tmp_path / name).touch()
             assert changed.wait(PATIENCE), name
             changed.clear()
-        assert not folders.blind
 
 
 def test_a_thread_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

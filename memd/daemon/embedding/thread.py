@@ -82,11 +82,6 @@ class Embedding:
         """When a model that could not be loaded is tried again."""
         self.switch: ModelSwitch | None = None
         """The last change of models."""
-        self._servers: dict[str, ServerEmbedder] = {}
-        """The models that servers run, by fingerprint."""
-        self._troubles: dict[str, tuple[str, str]] = {}
-        """What keeps questions from being heard by meaning, each with what to do."""
-        self._telling = threading.Lock()
         self._stuck = False
         self._busy = False
         """Whether vectors are being made, kept and compared."""
@@ -111,8 +106,7 @@ class Embedding:
         self._next = settings
         if self.phase == "off":
             self.phase = "loading"
-        building = self._loaded if self.worker.stores.former is not None else None
-        if building is not None and (server := self._servers.get(building.fingerprint)) is not None:
+        if self.worker.stores.former is not None and (server := _server(self._loaded)) is not None:
             # Nobody asks it yet, so nobody is cut short but this thread.
             server.close()
         self.hurry()
@@ -133,16 +127,9 @@ class Embedding:
         """Whether vectors are being made, or will be in a moment."""
         return self.pending > 0 and self.phase != "failed"
 
-    def _tell(self, what: str, why: str = "", fix: str = "") -> bool:
-        """Note a trouble, or with nothing its end, from any thread; health tells one. Returns whether that is new."""
-        with self._telling:
-            if why:
-                self._troubles[what] = why, fix
-            elif self._troubles.pop(what, None) is None:
-                return False
-            for trouble in self._troubles.values():
-                return self.health.set("vectors", *trouble)
-            return self.health.clear("vectors")
+    def _tell(self, cause: str, why: str = "", fix: str = "") -> bool:
+        """Note what keeps questions from being heard by meaning, or with nothing its end; whether that is new."""
+        return self.health.set("vectors", why, fix, cause) if why else self.health.clear("vectors", cause)
 
     def look(self, now: float) -> None:
         """Tell it when nothing comes, and when it comes again."""
@@ -259,7 +246,7 @@ class Embedding:
             self._tell(trouble)
         if self.switch is not None and self.switch.under_way:
             self.switch.end("cancelled")
-        self.phase, self.note, self._used, self._servers = "off", "", None, {}
+        self.phase, self.note, self._used = "off", "", None
         self.backlog.clear()
 
     def _load_wanted(self) -> None:
@@ -308,7 +295,7 @@ class Embedding:
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _use(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
-        self._follow_server(embedder, settings)
+        self._follow_server(embedder)
         # Also the model's first run, which is its slowest: no question should wait for it.
         scale_of(embedder)
         self._maker.end_process()
@@ -328,18 +315,16 @@ class Embedding:
             self.switch = switch if taken_back else None
             switch.end("cancelled")
 
-    def _follow_server(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
+    def _follow_server(self, embedder: Embedder) -> None:
         """Report the state of an embedding server to health, before an answer that went without it is sent."""
-        if settings.provider in SERVERS:
-            server = cast("ServerEmbedder", embedder)
-            self._servers[server.fingerprint] = server
+        if (server := _server(embedder)) is not None:
             server.on_change = lambda trouble: self._tell_server()
 
     @property
     def _serving_server(self) -> ServerEmbedder | None:
         """The server that questions are sent to, if one runs the model that answers."""
         serving = self.worker.stores.serving
-        return self._servers.get(serving.embedder.fingerprint) if serving is not None else None
+        return _server(serving.embedder) if serving is not None else None
 
     def _tell_server(self) -> None:
         """Only the one that questions are sent to: another one that makes vectors holds up nobody."""
@@ -362,16 +347,15 @@ class Embedding:
         """A model that the ledger knows, if it is still the same."""
         from memd.indexer.model.embedder import load_embedder
 
-        settings = self.settings.with_source(row["source"])
         try:
-            embedder = load_embedder(settings, self.state / "model")
+            embedder = load_embedder(self.settings.with_source(row["source"]), self.state / "model")
             if embedder is None or embedder.fingerprint != row["fingerprint"]:
                 return None
             scale_of(embedder)
         except ModelUnavailable as error:
             log.warning("the former model cannot be loaded: %s", error)
             return None
-        self._follow_server(embedder, settings)
+        self._follow_server(embedder)
         return embedder
 
     def _load_multilingual(self) -> None:
@@ -442,7 +426,8 @@ class Embedding:
             self.worker.guard.explain(error)
         elif error is not None:
             self.health.set("collections", error.message, "memd goes on by itself; memd doctor tells more")
-            self.worker.submit_once(tasks.mark_behind, self.worker.stores)
+            stores = self.worker.stores
+            self.worker.submit_once(stores.mark_behind, *stores.indexes.values())
         else:
             self.health.clear("collections")
 
@@ -460,8 +445,6 @@ class Embedding:
         if self.switch is not None and self.switch.under_way:
             self.switch.end("done")
             log.info("the change of models from %s to %s is done", self.switch.before, self.switch.to)
-        loaded = {model.embedder.fingerprint for model in stores.models}
-        self._servers = {one: server for one, server in self._servers.items() if one in loaded}
         self._tell_server()
 
     def _embed_some(self) -> bool:
@@ -486,7 +469,7 @@ class Embedding:
             return False
         self._busy = True
         try:
-            for batch in self._maker.batches(rows, self._servers.get(model.embedder.fingerprint)):
+            for batch in self._maker.batches(rows, _server(model.embedder)):
                 if self._is_interrupted():
                     return True
                 self._embed(model, batch)
@@ -502,7 +485,7 @@ class Embedding:
 
     def _fetch(self, model: ActiveModel, pending: int) -> int:
         """How many chunks are taken on at once; for a backlog a process is started."""
-        stores, server = self.worker.stores, self._servers.get(model.embedder.fingerprint)
+        stores, server = self.worker.stores, _server(model.embedder)
         # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
         own = server is None and model is not stores.former
         most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
@@ -535,6 +518,11 @@ class Embedding:
 
     def _is_interrupted(self) -> bool:
         return self._stopping.is_set() or self._next is not None
+
+
+def _server(embedder: Embedder | None) -> ServerEmbedder | None:
+    """The same where a server runs the model; its class is not loaded for others."""
+    return cast("ServerEmbedder", embedder) if hasattr(embedder, "on_change") else None
 
 
 def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:

@@ -9,6 +9,7 @@ from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.handler_context import filters_of
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer
+from memd.daemon.writer.life_tasks import ShownMemories
 from memd.errors import Refused
 from memd.indexer.context.assemble import AssembledContext, ContextTask, assemble
 from memd.indexer.lifecycle import edges
@@ -43,7 +44,7 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
         await ctx.scan(names)
         assembled = await _assemble(ctx, task)
     if request.observer:
-        ctx.access_log.saw(request.observer, memories=assembled.memories, together=True)
+        ctx.access_log.saw(ShownMemories(request.observer, assembled.memories, together=True))
     return {"ns": list(names), **assembled.result}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.writer.file_tasks import read_files_first, reread_files
+from memd.daemon.writer.life_tasks import ShownMemories
 from memd.daemon.writer.store_tasks import verify_text
 from memd.errors import LedgerDamaged, ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
@@ -52,7 +53,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
         # Something was committed since it was read.
         answer = await search_elsewhere(ctx, ask)
     if request.observer and not ask.as_of:
-        ctx.access_log.saw(request.observer, chunks=tuple(hit.id for hit in answer.hits))
+        ctx.access_log.saw(ShownMemories(request.observer, chunks=tuple(hit.id for hit in answer.hits)))
     return {**_told(ctx, ask, answer), **_checked(doubtful, unchecked)}
 
 
@@ -233,7 +234,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
         return await ctx.read(keys.by_path, ctx.stores, indexes, day, 1, 0, ctx.max_bytes)
     memory, result = await _current(ctx, indexes, key)
     if request.observer:
-        ctx.access_log.saw(request.observer, memories=(memory,))
+        ctx.access_log.saw(ShownMemories(request.observer, (memory,)))
     return result
 
 

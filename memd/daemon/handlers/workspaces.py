@@ -13,7 +13,7 @@ from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.writer.file_tasks import forget_workspace, open_workspace
+from memd.daemon.writer.file_tasks import forget_workspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.own_stores import OwnIndex
 from memd.models import DEFAULT_GLOBS, Workspace
@@ -32,7 +32,7 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
     async with ctx.config.lock:
         if (known := _added_before(ctx, workspace, ns_given=bool(request.ns))) is None:
             await configure(ctx, edit.add_workspace, workspace)
-            await ctx.write(open_workspace, ctx.stores, workspace)
+            await ctx.write(ctx.stores.open_index, workspace)
             ctx.watcher.add(workspace)
             ctx.outlines.begin(workspace.ns)
     ns = known.workspace.ns if known else workspace.ns

@@ -41,19 +41,19 @@ class Health:
     """Everything that is degraded; empty when all is well."""
 
     def __init__(self) -> None:
-        self._troubles: dict[str, Trouble] = {}
+        self._troubles: dict[tuple[str, str], Trouble] = {}
         self._lock = threading.Lock()
 
-    def set(self, what: str, why: str, fix: str) -> bool:
-        """Note a trouble; returns whether it is new."""
+    def set(self, what: str, why: str, fix: str, cause: str = "") -> bool:
+        """Note a trouble, or one of its causes where it may have several; returns whether that is new."""
         with self._lock:
-            new = what not in self._troubles
-            self._troubles[what] = Trouble(what, why, fix)
+            new = (what, cause) not in self._troubles
+            self._troubles[what, cause] = Trouble(what, why, fix)
             return new
 
-    def clear(self, what: str) -> bool:
+    def clear(self, what: str, cause: str = "") -> bool:
         with self._lock:
-            return self._troubles.pop(what, None) is not None
+            return self._troubles.pop((what, cause), None) is not None
 
     def watch_threads(self) -> None:
         """From now on a thread that dies of an error is a trouble with its name."""
@@ -73,8 +73,10 @@ class Health:
 
     @property
     def troubles(self) -> list[Trouble]:
+        """By name, each with the first of its causes."""
         with self._lock:
-            return [self._troubles[name] for name in sorted(self._troubles)]
+            first = {trouble.what: trouble for trouble in reversed(self._troubles.values())}
+        return [first[name] for name in sorted(first)]
 
 
 def log_failure(work: Future[Any]) -> None:

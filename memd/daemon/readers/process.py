@@ -10,7 +10,6 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,9 @@ from typing import Any
 from memd.child import encode, receive
 from memd.daemon.readers.messages import CallResult, DaemonCall, ReadCall, ReaderGone, Ready, load_work
 from memd.errors import LedgerMoved, MemdError
-from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import search
 from memd.indexer.store.followed import DaemonState, FollowedStores
 from memd.indexer.store.ledger import FileId
-from memd.indexer.store.mirror import MirrorPlace
 
 log = logging.getLogger("memd.reader")
 
@@ -38,7 +35,7 @@ class ReaderProcess:
         self._sending = threading.Lock()
         self._numbers = itertools.count()
         self._waiting: dict[int, Future[Any]] = {}
-        self._stores = FollowedStores(state, self, ledger)
+        self._stores = FollowedStores(state, self._ask, ledger)
         self._threads = ThreadPoolExecutor(THREADS, "memd-reader")
 
     def serve(self) -> None:
@@ -80,30 +77,12 @@ class ReaderProcess:
         with self._sending:
             self._connection.sendall(content)
 
-    # --- what the daemon does for it ----------------------------------------------------------------------------
-
-    def _begin(self, name: str, *args: Any) -> Future[Any]:
+    def _ask(self, name: str, *args: Any) -> Future[Any]:
+        """Have the daemon do something."""
         number, answer = next(self._numbers), Future[Any]()
         self._waiting[number] = answer
         self._send(DaemonCall(number, name, args))
         return answer
-
-    def _ask(self, name: str, *args: Any) -> Any:
-        return self._begin(name, *args).result()
-
-    def embed(self, model: int, texts: Sequence[str]) -> Future[Vectors]:
-        return self._begin("embed", model, list(texts))
-
-    def count_tokens(self, model: int, text: str) -> int:
-        return int(self._ask("count_tokens", model, text))
-
-    def mirror(self, ns: str, model: int) -> MirrorPlace | None:
-        place: MirrorPlace | None = self._ask("mirror", ns, model)
-        return place
-
-    def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        found: list[tuple[str, float]] | None = self._ask("nearest_texts", ns, vector, depth)
-        return found
 
 
 def main(descriptor: str, state: str, device: str, inode: str) -> None:

@@ -34,12 +34,9 @@ class FolderWatch:
         self._changed = changed
         self._watches: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._stopping = False
         self._inotify: Inotify | None = None
         with suppress(OSError):
             self._inotify = Inotify()
-        self.blind = self._inotify is None
-        """Whether changes may go unnoticed: the limit of watches is reached, or there is no inotify."""
         self._thread = threading.Thread(target=self._listen, args=(self._inotify,), name="memd-folders", daemon=True)
         self._thread.start()
 
@@ -51,25 +48,22 @@ class FolderWatch:
                 return
             for gone in self._watches.keys() - paths:
                 self._inotify.forget(self._watches.pop(gone))
-            self.blind = False
             for path in paths:
                 # Added again each time: a folder that was made anew under its old name is another one.
-                try:
+                with suppress(OSError):
                     self._watches[path] = self._inotify.watch(path)
-                except OSError:
-                    self.blind = self.blind or Path(path).is_dir()
 
     def stop(self) -> None:
         """End the thread and give the watches back."""
         with self._lock:
-            self._stopping, inotify, self._inotify = True, self._inotify, None
+            inotify, self._inotify = self._inotify, None
         if inotify is not None:
             inotify.wake()
             self._thread.join(2)
             inotify.close()
 
     def _listen(self, inotify: Inotify | None) -> None:
-        while inotify is not None and not self._stopping:
+        while inotify is not None and inotify is self._inotify:
             if any(not event.ended for event in inotify.read(TURN_SECONDS)):
                 self._changed()
 

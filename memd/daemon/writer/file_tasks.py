@@ -24,20 +24,12 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
-from memd.models import Workspace
 from memd.notes import parse, safe_write
 
 log = logging.getLogger("memd.tasks")
 
 NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
-
-
-def open_workspace(stores: OwnStores, workspace: Workspace) -> OwnIndex:
-    """Begin to keep a workspace: open its index and repair what a killed process left."""
-    index = stores.open_index(workspace)
-    stores.open_collections(index)
-    return index
 
 
 def forget_workspace(worker: Worker, ns: str) -> None:

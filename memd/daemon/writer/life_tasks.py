@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
@@ -30,12 +31,12 @@ class ShownMemories:
     """What one client was shown in one answer."""
 
     client: str
-    at: datetime
     memories: tuple[int, ...] = ()
     chunks: tuple[int, ...] = ()
     """Chunks that were shown instead of whole memories."""
     together: bool = False
     """The memories were shown side by side."""
+    at: datetime = field(default_factory=partial(datetime.now, UTC))
 
 
 def log_accesses(worker: Worker, every: Iterable[ShownMemories]) -> None:
@@ -134,11 +135,8 @@ class AccessLog:
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def saw(
-        self, client: str, memories: tuple[int, ...] = (), chunks: tuple[int, ...] = (), together: bool = False
-    ) -> None:
-        """Note what an answer showed; with `together`, that it showed the memories side by side."""
-        shown = ShownMemories(client, datetime.now(UTC), memories, chunks, together)
+    def saw(self, shown: ShownMemories) -> None:
+        """Note what an answer showed."""
         count = len(shown.memories) + len(shown.chunks)
         if not count or self._count + count > MOST_ACCESSES:
             return

@@ -83,11 +83,6 @@ def rebuild_vectors(stores: OwnStores, ns: str) -> None:
     stores.renew_collection(index)
 
 
-def mark_behind(stores: OwnStores) -> None:
-    """Note in the ledger which collections have to follow, after something happened to all of them."""
-    stores.mark_behind(*stores.indexes.values())
-
-
 def forget_old_models(stores: OwnStores) -> None:
     """Drop the vectors and collections of models that are no longer used; those for other languages stay."""
     if stores.model is None:

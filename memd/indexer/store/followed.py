@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from memd.errors import Busy, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
@@ -51,37 +51,26 @@ class DaemonState:
     multilingual: FollowedModel | None = None
 
 
-class Daemon(Protocol):
-    """The daemon as a reader asks it."""
-
-    def embed(self, model: int, texts: Sequence[str]) -> Future[Vectors]:
-        """The vectors of some texts."""
-
-    def count_tokens(self, model: int, text: str) -> int:
-        """The number of tokens of a text."""
-
-    def mirror(self, ns: str, model: int) -> MirrorPlace | None:
-        """Where a workspace's vectors are to be attached."""
-
-    def nearest_texts(self, ns: str, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        """The nearest texts that Chroma finds in a workspace."""
+AskDaemon = Callable[..., Future[Any]]
+"""Asks the daemon for something that only it can do: by its name (`ReaderPool` has them all), with arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonEmbedder(FollowedModel):
     """The same as an embedder: the daemon does the work."""
 
-    daemon: Daemon
+    ask: AskDaemon
 
     def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
-        return self.daemon.embed(self.id, texts).result()
+        vectors: Vectors = self.ask("embed", self.id, list(texts)).result()
+        return vectors
 
     def begin(self, text: str) -> Future[Vectors]:
         """Have a text embedded, and go on meanwhile."""
-        return self.daemon.embed(self.id, [text])
+        return self.ask("embed", self.id, [text])
 
     def count_tokens(self, text: str) -> int:
-        return self.daemon.count_tokens(self.id, text)
+        return int(self.ask("count_tokens", self.id, text).result())
 
 
 class FollowedIndex(WorkspaceIndex):
@@ -136,14 +125,16 @@ class FollowedIndex(WorkspaceIndex):
     def mirror_of(self, model: ActiveModel) -> Mirror | None:
         known = self._mirrors.get(model.id)
         if known is None or known.closed:
-            ask = partial(self._stores.daemon.mirror, self.workspace.ns, model.id)
-            known = attached(ask, model.embedder.dims, model.id)
+            ask = partial(self._stores.ask, "mirror", self.workspace.ns, model.id)
+            known = attached(lambda: ask().result(), model.embedder.dims, model.id)
             current = {one.id for one in self._stores.models}
             self._mirrors = {one: mirror for one, mirror in self._mirrors.items() if one in current} | {model.id: known}
         return known
 
     def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        return self._stores.daemon.nearest_texts(self.workspace.ns, vector, depth)
+        found: list[tuple[str, float]] | None
+        found = self._stores.ask("nearest_texts", self.workspace.ns, vector, depth).result()
+        return found
 
     def close(self) -> None:
         """Let go of what was read; whoever reads it can go on."""
@@ -165,9 +156,9 @@ def attached(ask: Callable[[], MirrorPlace | None], dims: int, model: int) -> Mi
 class FollowedStores(Stores):
     """The stores of the daemon, for reading."""
 
-    def __init__(self, folder: Path, daemon: Daemon, ledger: FileId | None = None) -> None:
+    def __init__(self, folder: Path, ask: AskDaemon, ledger: FileId | None = None) -> None:
         super().__init__(folder, FollowedLedger(folder / "state.db", ledger))
-        self.daemon = daemon
+        self.ask = ask
         self._workspaces: dict[str, tuple[int, Workspace]] = {}
         self._followed: dict[str, FollowedIndex] = {}
         self._opening = threading.Lock()
@@ -186,7 +177,7 @@ class FollowedStores(Stores):
         if known is None:
             return None
         remember_scale(known.fingerprint, known.scale)
-        embedder = DaemonEmbedder(known.id, known.name, known.fingerprint, known.dims, known.scale, self.daemon)
+        embedder = DaemonEmbedder(known.id, known.name, known.fingerprint, known.dims, known.scale, self.ask)
         return ActiveModel(known.id, embedder)
 
     def read_ahead(self) -> None:

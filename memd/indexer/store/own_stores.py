@@ -224,7 +224,9 @@ class OwnStores(Stores):
     def open_index(self, workspace: Workspace) -> OwnIndex:
         """Begin to keep a workspace; its caches are loaded when they are first used."""
         self.open_workspaces([workspace])
-        return self.indexes[workspace.ns]
+        index = self.indexes[workspace.ns]
+        self.open_collections(index)
+        return index
 
     def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
         """Begin to keep workspaces, in one transaction."""
