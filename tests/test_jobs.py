@@ -395,7 +395,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
     embedding.start()
     embedding.hurry()
     wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())
-    reflection = ReflectionRunner(stores, worker, lambda: ())
+    reflection = ReflectionRunner(worker, lambda: ())
     yield BuiltInJobs(worker, embedding, reflection, lambda day: "", lambda: None), worker
     embedding.stop(10)
     worker.stop(10)

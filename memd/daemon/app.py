@@ -64,8 +64,8 @@ class App:
         self.exit_code = 0
         self._stack = ExitStack()
         """What each started part needs for its end, in the order of the start."""
-        self._installed: list[str] = []
-        """The versions that were found installed, the last two."""
+        self._installed = __version__
+        """The version that was last found installed."""
 
     async def run(self) -> int:
         self._loop = asyncio.get_running_loop()
@@ -220,10 +220,9 @@ class App:
         """Restart when two looks found the same new version: an upgrade that is still being written may finish."""
         if (distribution := installation.metadata_of(installation.DISTRIBUTION)) is None:
             return
-        installed = distribution.version
-        self._installed = [*self._installed[-1:], installed]
-        if installed != __version__ and self._installed == [installed] * 2:
-            log.warning("memd %s was installed over %s; starting again", installed, __version__)
+        before, self._installed = self._installed, distribution.version
+        if __version__ != self._installed == before:
+            log.warning("memd %s was installed over %s; starting again", self._installed, __version__)
             self._start_again()
 
     def _start_again(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from memd.config.schema import ContextSettings
 from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.handler_context import filters_of
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.daemon.writer.life_tasks import ShownMemories
 from memd.errors import Refused
@@ -91,8 +91,4 @@ def _summary_links(target: keys.KeyTarget, text: str | None, sources: tuple[str,
     return [*others, *(metadata.entry_of(CONTAINS, source, None) for source in sources)]
 
 
-@handles(ExpandRequest)
-async def expand(ctx: HandlerContext, request: ExpandRequest, call: IncomingCall) -> Result:
-    if request.key:
-        return await from_view(ctx, request, edges.children, request.key, linked=True)
-    return await from_view(ctx, request, edges.list_summaries, linked=True)
+shows(ExpandRequest, edges.expand, "key", linked=True)

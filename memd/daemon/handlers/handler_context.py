@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar, TypeVarTuple, cast
 
 from memd.config.schema import Settings
 from memd.daemon.embedding.thread import Embedding
-from memd.daemon.jobs.built_in import ActiveRules, ReflectionRunner
+from memd.daemon.jobs.built_in import ReflectionRunner, rules_of
 from memd.daemon.jobs.scheduler import Scheduler
 from memd.daemon.process.health import Health
 from memd.daemon.readers.messages import ReaderGone
@@ -43,6 +43,7 @@ from memd.indexer.query.meaning import is_foreign_to
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
+from memd.lifecycle.rules import Rule
 from memd.models import Filters
 from memd.protocol.methods.base import Filtered, OneWorkspace, Scoped
 
@@ -100,10 +101,11 @@ class AnswerUnderWay:
 
 @dataclass(slots=True)
 class RunningConfig:
-    """The settings in force, and the lock that is held while the config file changes, so that two callers cannot add
-    one directory twice."""
+    """The settings and rules in force, and the lock that is held while the config file changes, so that two callers
+    cannot add one directory twice."""
 
     settings: Settings
+    rules: tuple[Rule, ...]
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -113,11 +115,11 @@ class HandlerContext:
     def __init__(
         self, settings: Settings, stores: OwnStores, loop: asyncio.AbstractEventLoop, stop_soon: Callable[[], None]
     ) -> None:
-        self.config = RunningConfig(settings)
         self.answer = AnswerUnderWay()
         self.stores = stores
         self.stop_soon = stop_soon
         self.health = Health()
+        self.config = RunningConfig(settings, rules_of(settings.rules, self.health))
         self.events = Events(loop)
         self.subscriptions = Subscriptions(stores, loop)
         self.worker = Worker(stores, settings, self.health, self.events)
@@ -125,8 +127,7 @@ class HandlerContext:
         self.embedding = Embedding(self.worker, settings.embedding, settings.vectors)
         self.scheduler = Scheduler(self.events, self.worker.guard.explain)
         self.access_log = AccessLog(self.worker)
-        self.rules = ActiveRules(self.health, settings.rules)
-        self.reflection = ReflectionRunner(stores, self.worker, self.rules.all)
+        self.reflection = ReflectionRunner(self.worker, lambda: self.config.rules)
         self.outlines = CodeOutlines(settings.outline, stores)
         self.code_names = CodeNames()
         self.mcp = McpSessions()

@@ -15,6 +15,7 @@ from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
+from memd.daemon.jobs.built_in import rules_of
 from memd.errors import Refused
 from memd.indexer.lifecycle import lives as observed
 from memd.indexer.lifecycle.reflect import preview_rules
@@ -128,7 +129,7 @@ def _change_of(what: str, before: Any, after: Any) -> Result:
 
 @handles(methods.RuleListRequest)
 async def rule_list(ctx: HandlerContext, request: methods.RuleListRequest, call: IncomingCall) -> Result:
-    return {"rules": [_rule_row(rule) for rule in ctx.rules.all()]}
+    return {"rules": [_rule_row(rule) for rule in ctx.config.rules]}
 
 
 @handles(methods.RuleSetRequest)
@@ -142,7 +143,7 @@ async def rule_set(ctx: HandlerContext, request: methods.RuleSetRequest, call: I
         }
 
     await _change_rules(ctx, change)
-    return {"rule": _rule_row(rule_book.find(ctx.rules.all(), name))}
+    return {"rule": _rule_row(rule_book.find(ctx.config.rules, name))}
 
 
 @handles(methods.RuleRmRequest)
@@ -154,7 +155,7 @@ async def rule_rm(ctx: HandlerContext, request: methods.RuleRmRequest, call: Inc
         return dict.fromkeys([one for one in (name, rule_book.SYSTEM + name) if one in texts] or _refuse(name))
 
     await _change_rules(ctx, change)
-    left = [_rule_row(rule) for rule in ctx.rules.all() if rule.name == name]
+    left = [_rule_row(rule) for rule in ctx.config.rules if rule.name == name]
     return {"name": name, "removed": True, "rule": left[0] if left else None}
 
 
@@ -167,13 +168,13 @@ def _refuse(name: str) -> NoReturn:
 async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:
     """Change the rules of the config file, and use them from now on."""
     async with ctx.config.lock:
-        ctx.rules.take(await configure(ctx, edit.write_rules, change))
+        ctx.config.rules = rules_of(await configure(ctx, edit.write_rules, change), ctx.health)
 
 
 @handles(methods.RuleTestRequest)
 async def rule_test(ctx: HandlerContext, request: methods.RuleTestRequest, call: IncomingCall) -> Result:
     indexes = ctx.indexes(request)
-    rules = rule_book.choose(ctx.rules.all(), request.rule)
+    rules = rule_book.choose(ctx.config.rules, request.rule)
     await ctx.catch_up()
     preview = await ctx.read(preview_rules, ctx.stores, indexes, rules, datetime.now(UTC), request.limit)
     used = [rule.name for rule in rules if rule.enabled and not rule.of_pairs]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, get_args
 
 from memd.daemon.handlers.handler_context import namespaces
-from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
+from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, in_memory, workspace_writer
 from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
@@ -259,10 +259,7 @@ async def _add_file(writer: WorkspaceWriter, key: str, entry: str) -> Result:
     return done
 
 
-@handles(methods.TagListRequest)
-async def tag_list(ctx: HandlerContext, request: methods.TagListRequest, call: IncomingCall) -> Result:
-    indexes = await ctx.current_indexes(request)
-    return {"ns": namespaces(indexes), "tags": await ctx.read(keys.tags, ctx.stores, indexes)}
+shows(methods.TagListRequest, keys.tags)
 
 
 @handles(methods.TagRenameRequest)
@@ -284,7 +281,7 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
     if await writer.repeated():
         return {**await writer.write(what, old), "dry_run": False, "diff": ""}
     if not (paths := await ctx.read(keys.tagged_files, ctx.stores, writer.index, old)):
-        known = [str(row["tag"]) for row in await ctx.read(keys.tags, ctx.stores, [writer.index])]
+        known = [str(row["tag"]) for row in (await ctx.read(keys.tags, ctx.stores, [writer.index]))["tags"]]
         raise NotFound(f"no memory has the tag `{old}`", did_you_mean(old, known, "memd tags lists them"))
     edits = {path: _retag_edit(path, old, new) for path in paths}
     diff = await ctx.read(lambda: "".join(_diff(writer.index, path, edit) for path, edit in edits.items()))

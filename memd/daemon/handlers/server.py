@@ -16,6 +16,7 @@ from memd.config.load import load
 from memd.config.schema import SECTIONS, Settings
 from memd.daemon.handlers.permission import bind
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
+from memd.daemon.jobs.built_in import rules_of
 from memd.daemon.process.system import memory_mb, memory_of
 from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
 from memd.daemon.serving.server import ClientConnection, LineReader
@@ -74,7 +75,7 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
             changed.append("workspace")
         followed = {name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
         ctx.config.settings = replace(ctx.settings, **followed)
-    ctx.rules.take(settings.rules)
+    ctx.config.rules = rules_of(settings.rules, ctx.health)
     ctx.embedding.change(settings.embedding)
     waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
     return {"changed": changed, "restart": waiting}

@@ -28,6 +28,8 @@ from memd.protocol.methods.base import Writing
 
 SETTLE = "settle"
 """What makes one note of two versions: the team's too, since both are there already."""
+WRITTEN = ("action", "paths", "conflicts", "repeated", "key", "visible")
+"""What a write returns of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +135,7 @@ class WorkspaceWriter:
 
 def written(index: WorkspaceIndex, done: ActionResult) -> Result:
     """What every write returns."""
-    return {
-        **index.place,
-        "action": done.action,
-        "paths": list(done.paths),
-        "conflicts": list(done.conflicts),
-        "repeated": done.repeated,
-        "key": done.key,
-        "visible": done.visible,
-    }
+    return {**index.place, **{name: getattr(done, name) for name in WRITTEN}}
 
 
 def workspace_writer(ctx: HandlerContext, request: Writing) -> WorkspaceWriter:

@@ -31,7 +31,7 @@ from memd.indexer.maintenance.rebuild import collection_difference, reconcile_co
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
-from memd.lifecycle.rule_book import RuleBook, rule_book
+from memd.lifecycle.rule_book import rule_book
 from memd.lifecycle.rules import Rule
 
 log = logging.getLogger("memd")
@@ -42,36 +42,22 @@ LEAST, MOST = 0.002, 0.05
 RULES = "rules"
 
 
-class ActiveRules:
+def rules_of(texts: Iterable[tuple[str, str]], health: Health) -> tuple[Rule, ...]:
     """The rules of the config file; a wrong one degrades health, and the others hold."""
-
-    def __init__(self, health: Health, texts: Iterable[tuple[str, str]] = ()) -> None:
-        self._health = health
-        self._rule_book = RuleBook()
-        self.take(texts)
-
-    def all(self) -> tuple[Rule, ...]:
-        return self._rule_book.rules
-
-    def take(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Use these from now on."""
-        self._rule_book = rule_book(texts)
-        if self._rule_book.problems:
-            problems = "; ".join(message for _, message in self._rule_book.problems)
-            log.warning("rules that are not followed: %s", problems)
-            self._health.set(
-                RULES, problems, "see where: memd config check; mend it with memd rule set, or memd rule rm"
-            )
-        else:
-            self._health.clear(RULES)
+    book = rule_book(texts)
+    health.clear(RULES)
+    if book.problems:
+        problems = "; ".join(message for _, message in book.problems)
+        log.warning("rules that are not followed: %s", problems)
+        health.set(RULES, problems, "see where: memd config check; mend it with memd rule set, or memd rule rm")
+    return book.rules
 
 
 class ReflectionRunner:
     """Lets memories age, for a job or for someone who asked."""
 
-    def __init__(self, stores: OwnStores, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
-        self._stores = stores
-        self._worker = worker
+    def __init__(self, worker: Worker, rules: Callable[[], Sequence[Rule]]) -> None:
+        self._stores, self._worker = worker.stores, worker
         self._rules = rules
         self._one = threading.Lock()
 
@@ -137,10 +123,8 @@ class BuiltInJobs:
         last_runs, settings = actions.last_runs(self.stores.ledger.reader), self.worker.settings
         jobs = [ScheduledJob("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
         for name in NAMES:
-            job = ScheduledJob(name, getattr(settings.jobs, name), getattr(self, name))
-            if run := last_runs.get(name):
-                job.last, job.took_ms, job.result = run["last"], run["took_ms"], run["result"]
-            jobs.append(job)
+            last_run = dict(last_runs.get(name, {}), name=name)
+            jobs.append(ScheduledJob(when=getattr(settings.jobs, name), work=getattr(self, name), **last_run))
         return jobs
 
     def save_run(self, job: ScheduledJob) -> None:

@@ -320,8 +320,10 @@ def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:
     return {"summaries": sorted(rows, key=_by_place)}
 
 
-def children(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
-    """What one memory contains, each with its text, in the order of the files."""
+def expand(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
+    """What one memory contains, each with its text, in the order of the files; without a key, all that contain some."""
+    if not key:
+        return list_summaries(stores, indexes)
     index, row = keys.find_memory(stores, indexes, key)
     connection = stores.ledger.reader
     contained = contents(connection, index.id).get(row["id"], [])

@@ -292,7 +292,7 @@ def expired(stores: Stores, indexes: Indexes) -> list[JsonObject]:
     return sorted(memories, key=lambda memory: (memory["expires"], memory["key"]))
 
 
-def tags(stores: Stores, indexes: Indexes) -> list[JsonObject]:
+def tags(stores: Stores, indexes: Indexes) -> JsonObject:
     """Every tag in its commonest spelling, with the number of its memories, commonest first."""
     counts: Counter[str] = Counter()
     spellings: dict[str, Counter[str]] = {}
@@ -305,7 +305,7 @@ def tags(stores: Stores, indexes: Indexes) -> list[JsonObject]:
         {"tag": max((times, spelling) for spelling, times in spellings[tag].items())[1], "memories": count}
         for tag, count in counts.items()
     ]
-    return sorted(rows, key=lambda row: (-int(row["memories"]), str(row["tag"])))
+    return {"tags": sorted(rows, key=lambda row: (-int(row["memories"]), str(row["tag"])))}
 
 
 def tagged_files(stores: Stores, index: WorkspaceIndex, tag: str) -> list[str]:
