@@ -209,7 +209,11 @@ class Embedding:
             self._open_collections()
         more = self._embed_some()
         self._stuck = False
-        self._recovered()
+        if self.phase == "failed":
+            # That step went well, so what failed before is over.
+            self.phase, self.note = "ready", ""
+            self._tell("making")
+            self.recount()
         if not more:
             self._rest()
 
@@ -268,13 +272,6 @@ class Embedding:
             log.warning("%s serves until the model of the settings can be had: %s", serving.embedder.name, error)
         self.switch.state, self.switch.note = "waiting", error.message
         self._try_at = time.monotonic() + (SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
-
-    def _recovered(self) -> None:
-        """A step went well; if the one before failed, that is over."""
-        if self.phase == "failed":
-            self.phase, self.note = "ready", ""
-            self._tell("making")
-            self.recount()
 
     def _load_model(self) -> None:
         from memd.indexer.model.embedder import load_embedder

@@ -31,13 +31,13 @@ ENTRY_FIELDS = ("role", "path", "start_line", "end_line", "title", "time", "text
 
 @handles(NoteRequest)
 async def note(ctx: HandlerContext, request: NoteRequest, call: IncomingCall) -> Result:
-    return await _add_to_daily(workspace_writer(ctx, request), "note", request)
+    return await _add_section(workspace_writer(ctx, request), "note", request)
 
 
 @handles(SaveRequest)
 async def save(ctx: HandlerContext, request: SaveRequest, call: IncomingCall) -> Result:
     daily = request.target == "daily"
-    done = await (_add_to_daily if daily else _add_to_long_term)(workspace_writer(ctx, request), "save", request)
+    done = await _add_section(workspace_writer(ctx, request), "save", request, daily)
     where = "daily log" if daily else "long-term memory"
     return {**done, "target": request.target, "saved": f"Saved to {where} ({PurePosixPath(done['path']).name})"}
 
@@ -50,29 +50,22 @@ async def write(ctx: HandlerContext, request: WriteRequest, call: IncomingCall) 
     return await _add(writer, "write", path, request.section, FileChange(path, entry), request.text)
 
 
-async def _add_to_daily(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
-    """A section of the day's note, which is made where there is none."""
-    now, tags = request.local_time(), _tags(request)
-    title, body = (request.title, request.text) if request.title else sections.split_title(request.text)
-    day = f"{now:%Y-%m-%d}"
-    path = writer.layout.daily_note(day)
-    entry = sections.new_entry(f"{now:%H:%M} {title}", body, tags)
-    change = FileChange(path, entry, sections.daily_head(day))
-    return await _add(writer, what, path, f"{now:%H:%M} {title}", change, request.text)
-
-
-async def _add_to_long_term(writer: WorkspaceWriter, what: str, request: NewSection) -> Result:
-    """A section of the long-term memory; where that ends with a list of topics, before it."""
+async def _add_section(writer: WorkspaceWriter, what: str, request: NewSection, daily: bool = True) -> Result:
+    """A section of the day's note or of the long-term memory, which is made where there is none."""
     now, tags, text = request.local_time(), _tags(request), request.text
     title, body = (request.title, text) if request.title else sections.split_title(text)
-    heading, path = title or f"{now:%Y-%m-%d %H:%M}", writer.layout.long_term
+    day, layout = f"{now:%Y-%m-%d}", writer.layout
+    if daily:
+        heading, path, head = f"{now:%H:%M} {title}", layout.daily_note(day), sections.daily_head(day)
+    else:
+        heading, path, head = title or f"{day} {now:%H:%M}", layout.long_term, "# Memory\n"
     entry = sections.new_entry(heading, body, tags)
     # A place that must not be written to is refused when it is written.
-    known = not refusal(writer.index.workspace, path)
+    known = not daily and not refusal(writer.index.workspace, path)
     before = await writer.ctx.read(_content, writer.index, path, writer.ctx.max_bytes) if known else None
     if before is None or topics.list_start(before.text) is None:
-        return await _add(writer, what, path, heading, FileChange(path, entry, "# Memory\n"), text)
-
+        return await _add(writer, what, path, heading, FileChange(path, entry, head), text)
+    # Where the long-term memory ends with a list of topics, before it.
     edit = sections.in_bytes(lambda current: topics.with_entry_before_list(current or "", entry))
     return await _add(writer, what, path, heading, FileChange(path, edit=edit), text, before.text)
 

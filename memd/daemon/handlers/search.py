@@ -248,45 +248,30 @@ async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: 
     return memory, result
 
 
+@handles(methods.GrepRequest, without_ledger=True)
 @handles(methods.GrepRequest)
 async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    indexes, query = ctx.indexes(request), await _grep_query(ctx, request)
-    async with ctx.expressions if request.regex else contextlib.nullcontext():
-        found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
-    # Who wrote the lines is known once they are indexed.
-    await ctx.catch_up()
-    return _grepped(ctx, indexes, found, await ctx.read(_blocks, ctx, found.blocks))
-
-
-@handles(methods.GrepRequest, without_ledger=True)
-async def grep_without_authors(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    indexes = ctx.indexes(request)
-    found = await ctx.read(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
-    return _grepped(ctx, indexes, found, [asdict(block) for block in found.blocks])
-
-
-async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep_files.GrepQuery:
+    indexes, has_ledger = ctx.indexes(request), ctx.stores.ledger.damage is None
     # In a thread: what somebody else wrote may take its time to be read.
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
     most = request.max_results or MAX_ROWS
-    return grep_files.GrepQuery(pattern, request.context, most, request.path, request.after)
-
-
-def _grepped(
-    ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], found: grep_files.GrepMatches, blocks: list[Result]
-) -> Result:
+    query = grep_files.GrepQuery(pattern, request.context, most, request.path, request.after)
+    async with ctx.expressions if request.regex else contextlib.nullcontext():
+        look = ctx.read_elsewhere if has_ledger else ctx.read
+        found = await look(grep_files.grep, indexes, query, ctx.max_bytes)
+    blocks = [asdict(block) for block in found.blocks]
+    if has_ledger:
+        # Who wrote the lines is known once they are indexed.
+        await ctx.catch_up()
+        blocks = await ctx.read(_with_authors, ctx, blocks)
     return {"blocks": blocks, "next": found.next, "skipped": found.skipped[:MAX_SKIPPED], "ns": namespaces(indexes),
             "took_ms": ctx.took_ms}  # fmt: skip
 
 
-def _blocks(ctx: HandlerContext, blocks: list[grep_files.GrepBlock]) -> list[Result]:
-    """Blocks as the wire has them, with who wrote them."""
-    reader = ctx.stores.ledger.reader
-    return [
-        asdict(block)
-        | history.authors_at(reader, ctx.stores.index(block.ns).id, block.path, block.start_line, block.end_line)
-        for block in blocks
-    ]
+def _with_authors(ctx: HandlerContext, blocks: list[Result]) -> list[Result]:
+    reader, index = ctx.stores.ledger.reader, ctx.stores.index
+    lines = [(index(block["ns"]).id, block["path"], block["start_line"], block["end_line"]) for block in blocks]
+    return [block | history.authors_at(reader, *where) for block, where in zip(blocks, lines, strict=True)]
 
 
 @handles(methods.ListRequest)

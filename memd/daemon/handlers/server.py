@@ -96,24 +96,21 @@ async def shutdown(ctx: HandlerContext, request: methods.ShutdownRequest, call: 
     return {"stopping": True}
 
 
+@handles(methods.StatusRequest, without_ledger=True)
 @handles(methods.StatusRequest)
 async def status(ctx: HandlerContext, request: methods.StatusRequest, call: IncomingCall) -> Result:
     return await ctx.read(_status, ctx)
 
 
 def _status(ctx: HandlerContext) -> Result:
-    workspaces = [workspace_status(ctx, index) for index in ctx.stores.indexes.values()]
-    return {**_running(ctx), "proposals": actions.count_proposals(ctx.stores.ledger.reader), "workspaces": workspaces}
-
-
-@handles(methods.StatusRequest, without_ledger=True)
-async def status_without_ledger(ctx: HandlerContext, request: methods.StatusRequest, call: IncomingCall) -> Result:
-    workspaces = [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), {}) for index in ctx.stores.indexes.values()]
-    return {**_running(ctx), "proposals": 0, "workspaces": workspaces}
-
-
-def _running(ctx: HandlerContext) -> Result:
+    ledger, indexes = ctx.stores.ledger, ctx.stores.indexes.values()
+    if ledger.damage is None:
+        proposals, rows = actions.count_proposals(ledger.reader), [workspace_status(ctx, index) for index in indexes]
+    else:
+        proposals, rows = 0, [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), {}) for index in indexes]
     return {
+        "proposals": proposals,
+        "workspaces": rows,
         "pid": ctx.pid,
         "readers": ctx.readers.pids,
         "version": __version__,
