@@ -65,8 +65,7 @@ async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:
 @handles(ConsolidateRequest)
 async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: IncomingCall) -> Result:
     writer = workspace_writer(ctx, request)
-    content = memories.KeyedWrite(request.key, request.text, request.local_time())
-    memories.check(content, ctx.max_bytes)
+    memories.check(request.key, request.text, {}, (), ctx.max_bytes)
     writer.refuse_secrets(request.text)
     await ctx.catch_up()
     target = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, request.key, writer.layout)
@@ -75,8 +74,9 @@ async def consolidate(ctx: HandlerContext, request: ConsolidateRequest, call: In
         sources = tuple(await ctx.read(edges.summary_sources, ctx.stores, writer.index, target, sources))
 
     def edit(text: str | None) -> str:
-        facts = {**memories.facts_now(content, target, text), "links": _summary_links(target, text, sources)}
-        return sections.put(target.path, target.slug, text, content.text, facts)
+        facts = memories.facts_now(target, text, request.local_time(), {}, ())
+        facts["links"] = _summary_links(target, text, sources)
+        return sections.put(target.path, target.slug, text, request.text, facts)
 
     return {**await writer.edit_version("consolidate", target, edit), "sources": list(sources)}
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, get_args
+from typing import get_args
 
 from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
@@ -29,54 +28,38 @@ MAX_DORMANT = 200
 """Dormant memories that `gc` lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedWrite:
-    """What a memory is to be."""
-
-    key: str
-    text: str | None
-    now: datetime
-    if_version: int | None = None
-    """The version that it must have now; 0: none yet, None: any."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
-
-
 @handles(methods.PutRequest)
 async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCall) -> Result:
-    writer, content = workspace_writer(ctx, request), _content(request)
-    check(content, ctx.max_bytes)
-    content = replace(content, files=await ctx.read(_file_entries, writer.index, content.files, request.cwd))
-    writer.refuse_secrets(content.text or "")
+    writer, key, new, facts = workspace_writer(ctx, request), request.key, request.text, _facts(request)
+    check(key, new, facts, request.files, ctx.max_bytes)
+    files = await ctx.read(_file_entries, writer.index, request.files, request.cwd)
+    writer.refuse_secrets(new or "")
     await ctx.catch_up()
-    target = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, content.key, writer.layout)
-    if await writer.repeated():
-        return await _put(writer, content, target, [])
-    if target.memory is None and content.text is None:
-        raise NotFound(f"no memory has the key `{content.key}`, and no text was given for a new one",
-                       keys.suggest_keys(ctx.stores, [writer.index], content.key))  # fmt: skip
-    _check_version(target, content.if_version)
-    found = await _similar(writer, content, target)
+    target, found = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, key, writer.layout), list[Result]()
+    if not await writer.repeated():
+        if target.memory is None and new is None:
+            raise NotFound(f"no memory has the key `{key}`, and no text was given for a new one",
+                           keys.suggest_keys(ctx.stores, [writer.index], key))  # fmt: skip
+        _check_version(target, request.if_version)
+        found = await _similar(writer, new, target)
     if found and target.memory is None and request.on_similar == "skip":
-        return {**writer.untouched(content.key), "written": False, "version": 0, "similar": found}
+        return {**writer.untouched(key), "written": False, "version": 0, "similar": found}
     if found and target.memory is None and request.on_similar == "update":
         target = await ctx.read(keys.existing, ctx.stores, writer.index, found[0]["key"])
-    return await _put(writer, content, target, found)
 
-
-async def _put(writer: WorkspaceWriter, content: KeyedWrite, target: keys.KeyTarget, found: list[Result]) -> Result:
     def edit(text: str | None) -> str:
-        _check_unchanged(target, text, content.if_version)
-        return sections.put(target.path, target.slug, text, content.text, facts_now(content, target, text))
+        _check_unchanged(target, text, request.if_version)
+        declared = facts_now(target, text, request.local_time(), facts, files)
+        return sections.put(target.path, target.slug, text, new, declared)
 
     return {**await writer.edit_version("put", target, edit), "written": True, "similar": found}
 
 
-async def _similar(writer: WorkspaceWriter, content: KeyedWrite, target: keys.KeyTarget) -> list[Result]:
-    if content.text is None:
+async def _similar(writer: WorkspaceWriter, text: str | None, target: keys.KeyTarget) -> list[Result]:
+    if text is None:
         return []
     ctx = writer.ctx
-    about = writer.index, content.text, target.memory, ctx.max_bytes
+    about = writer.index, text, target.memory, ctx.max_bytes
     found, unheard = await ctx.read_elsewhere(similar, ctx.stores, *about)
     ctx.answer.unheard |= unheard
     return found
@@ -156,19 +139,19 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
 # --- what a memory is to be -----------------------------------------------------------------------------------------
 
 
-def _content(request: methods.PutRequest) -> KeyedWrite:
+def _facts(request: methods.PutRequest) -> Result:
     facts = {name: value for name in FACTS if (value := getattr(request, name)) is not None}
     if "tags" in facts:
         facts["tags"] = [tag.strip().lstrip("#") for tag in facts["tags"]]
-    return KeyedWrite(request.key, request.text, request.local_time(), request.if_version, facts, request.files)
+    return facts
 
 
-def check(content: KeyedWrite, max_bytes: int) -> None:
-    text, facts = content.text, content.facts
-    if text is None and not facts and not content.files:
+def check(key: str, text: str | None, facts: Result, files: tuple[str, ...], max_bytes: int) -> None:
+    """Refuse what a memory cannot be."""
+    if text is None and not facts and not files:
         raise UsageError("there is nothing to put", "give a text (- reads it from standard input) or a fact")
     if text is not None and not text.strip():
-        raise UsageError("there is nothing to put", f"to remove it: memd rm {content.key}")
+        raise UsageError("there is nothing to put", f"to remove it: memd rm {key}")
     if text and set(text.encode()) & set(read.CONTROL):
         raise UsageError("`text` has control characters, as binary data has", "write it down in words")
     if text and len(text.encode()) > max_bytes // 2:
@@ -178,7 +161,7 @@ def check(content: KeyedWrite, max_bytes: int) -> None:
     ttl = facts.get("ttl")
     if ttl and ttl != NEVER and metadata.ttl_span(ttl) is None:
         raise UsageError(f"`ttl` must be such as 90m, 12h, 30d, 2w, 1y or none, not {ttl!r}")
-    for entry in content.files:
+    for entry in files:
         _check_file(entry)
 
 
@@ -193,16 +176,16 @@ def _file_entries(index: WorkspaceIndex, entries: tuple[str, ...], cwd: str) -> 
     return tuple(f"{keys.file_named(index, path, cwd)}:{rel}" for path, _, rel in split)
 
 
-def facts_now(content: KeyedWrite, target: keys.KeyTarget, text: str | None) -> dict[str, Any]:
+def facts_now(target: keys.KeyTarget, text: str | None, now: datetime, new: Result, files: tuple[str, ...]) -> Result:
     """The facts to declare: files add up, a ttl counts from now on."""
     before = sections.metadata_of(target.path, target.slug, text)
-    facts = {**content.facts, **({"ttl": None} if content.facts.get("ttl") == NEVER else {})}
-    if content.files:
-        facts["files"] = _with_files(before.files, content.files)
+    facts = {**new, **({"ttl": None} if new.get("ttl") == NEVER else {})}
+    if files:
+        facts["files"] = _with_files(before.files, files)
     if facts.get("ttl") or (before.ttl and "ttl" not in facts):
-        facts["last_updated"] = f"{content.now:%Y-%m-%dT%H:%M}"
+        facts["last_updated"] = f"{now:%Y-%m-%dT%H:%M}"
     elif before.last_updated:
-        facts["last_updated"] = f"{content.now:%Y-%m-%d}"
+        facts["last_updated"] = f"{now:%Y-%m-%d}"
     return facts
 
 
