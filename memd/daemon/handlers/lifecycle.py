@@ -137,10 +137,8 @@ async def rule_set(ctx: HandlerContext, request: methods.RuleSetRequest, call: I
     name = rule_book.named(request.name)
 
     def change(texts: Mapping[str, str]) -> Mapping[str, str | None]:
-        return {
-            rule_book.SYSTEM + name: None,
-            name: rule_book.text_for(rule_book.rule_book(texts.items()).rules, name, request.rule),
-        }
+        text = rule_book.text_for(rule_book.rule_book(texts.items()).rules, name, request.rule)
+        return {rule_book.SYSTEM + name: None, name: text}
 
     await _change_rules(ctx, change)
     return {"rule": _rule_row(rule_book.find(ctx.config.rules, name))}

@@ -24,6 +24,7 @@ FILE_RELATIONS = get_args(methods.FileRelation)
 FACTS = ("kind", "tags", "priority", "importance", "pinned", "ttl", "tier")
 """What a caller of `put` may declare about a memory."""
 NEVER = "none"
+Retag = methods.TagRenameRequest | methods.TagRmRequest
 MAX_DORMANT = 200
 """Dormant memories that `gc` lists."""
 
@@ -247,19 +248,17 @@ shows(methods.TagListRequest, keys.tags)
 
 @handles(methods.TagRenameRequest)
 async def tag_rename(ctx: HandlerContext, request: methods.TagRenameRequest, call: IncomingCall) -> Result:
-    return await _retag(
-        workspace_writer(ctx, request), "tag.rename", request.tag, sections.tag_name(request.to), request.dry_run
-    )
+    return await _retag(ctx, request, "tag.rename", sections.tag_name(request.to))
 
 
 @handles(methods.TagRmRequest)
 async def tag_rm(ctx: HandlerContext, request: methods.TagRmRequest, call: IncomingCall) -> Result:
-    return await _retag(workspace_writer(ctx, request), "tag.rm", request.tag, None, request.dry_run)
+    return await _retag(ctx, request, "tag.rm", None)
 
 
-async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, dry_run: bool) -> Result:
+async def _retag(ctx: HandlerContext, request: Retag, what: str, new: str | None) -> Result:
     """Change every file of which a memory has the tag, as one action."""
-    ctx, old = writer.ctx, tag.strip().lstrip("#")
+    writer, old = workspace_writer(ctx, request), request.tag.strip().lstrip("#")
     await ctx.catch_up()
     if await writer.repeated():
         return {**await writer.write(what, old), "dry_run": False, "diff": ""}
@@ -268,7 +267,7 @@ async def _retag(writer: WorkspaceWriter, what: str, tag: str, new: str | None, 
         raise NotFound(f"no memory has the tag `{old}`", did_you_mean(old, known, "memd tags lists them"))
     edits = {path: _retag_edit(path, old, new) for path in paths}
     diff = await ctx.read(lambda: "".join(_diff(writer.index, path, edit) for path, edit in edits.items()))
-    if dry_run:
+    if request.dry_run:
         return {**writer.untouched(old), "paths": paths, "dry_run": True, "diff": diff}
     done = await writer.write(what, old, *(FileChange(path, edit=edit) for path, edit in edits.items()))
     return {**done, "dry_run": False, "diff": diff}

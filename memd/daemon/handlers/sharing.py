@@ -32,9 +32,8 @@ async def propose(ctx: HandlerContext, request: ProposeRequest, call: IncomingCa
     branch = request.branch or f"memd/{name}"
     if not BRANCH.fullmatch(branch):
         raise UsageError(f"{branch!r} is no name of a branch", "give it another one: --branch NAME")
-    message = (
-        request.message or f"{memory['heading'] or name}\n\nProposed by {request.who or 'socket'} from {request.key}."
-    )
+    origin = f"Proposed by {request.who or 'socket'} from {request.key}."
+    message = request.message or f"{memory['heading'] or name}\n\n{origin}"
     # As a file of its own: the heading becomes the title.
     text = re.sub(r"\A## ", "# ", memory["text"].replace("\r\n", "\n").strip("\n")) + "\n"
     done = await ctx.read(commit_on_branch, index.workspace.root, f"{TEAM}/{name}.md", text.encode(), branch, message)

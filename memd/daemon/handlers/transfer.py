@@ -54,18 +54,18 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
     names, exports = ctx.names(request), await ctx.read(import_plan.load, absolute_path(request.path))
     targets = [(ctx.stores.index(ns), exported) for ns, exported in _targets(names, exports)]
     await ctx.scan(tuple(namespaces([index for index, _ in targets])))
-    tally = ImportTally()
+    tally = ImportTally(ctx, request)
     for index, exported in targets:
         plan = await ctx.read(import_plan.plan, index, exported.incoming_files, request.overwrite)
         tally.plans.append((index, plan))
-    tally.refuse_secrets(request)
+    tally.refuse_secrets()
     for (index, plan), (_, exported) in zip(tally.plans, targets, strict=True):
         if request.dry_run:
             tally.gone += len(await ctx.read(import_plan.absent, ctx.stores, index, exported.gone))
         else:
-            await _write_plan(ctx, index, plan, "import", request, tally)
+            await tally.write_plan(index, plan, "import")
             await _restore(ctx, index, exported, tally)
-    return tally.result(ctx, request)
+    return tally.result()
 
 
 def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list[tuple[str, ExportedWorkspace]]:
@@ -84,7 +84,7 @@ def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list
 
 @handles(IngestRequest)
 async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall) -> Result:
-    index, tally = ctx.only_index(request), ImportTally()
+    index, tally = ctx.only_index(request), ImportTally(ctx, request)
     root = index.workspace.root
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
@@ -95,26 +95,10 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     tally.problems += found.problems
     tally.plans.append((index, plan))
     tally.refuse_nothing()
-    tally.refuse_secrets(request)
+    tally.refuse_secrets()
     if not request.dry_run:
-        await _write_plan(ctx, index, plan, "ingest", request, tally)
-    return tally.result(ctx, request)
-
-
-async def _write_plan(
-    ctx: HandlerContext, index: OwnIndex, plan: ImportPlan, what: str, request: Incoming, tally: ImportTally
-) -> None:
-    """Write what was planned; each batch is an action that can be undone as one."""
-    for nth in range(0, len(plan.steps), BATCH):
-        steps = plan.steps[nth : nth + BATCH]
-        changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
-        request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
-        write_action = WriteAction(what, request.author, changes, request=request_id)
-        done = await ctx.write(import_files, ctx.worker, index, write_action, steps)
-        tally.actions.append(done.action)
-        tally.conflicts += done.conflicts
-        if ctx.answer.report:
-            await ctx.answer.report(what, nth + len(steps), len(plan.steps))
+        await tally.write_plan(index, plan, "ingest")
+    return tally.result()
 
 
 def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
@@ -136,8 +120,10 @@ async def _restore(ctx: HandlerContext, index: OwnIndex, exported: ExportedWorks
 
 @dataclass(slots=True)
 class ImportTally:
-    """What came of an import, over all workspaces."""
+    """An import, over all workspaces, and what came of it."""
 
+    ctx: HandlerContext
+    request: Incoming
     plans: list[tuple[OwnIndex, ImportPlan]] = field(default_factory=list)
     problems: list[Result] = field(default_factory=list)
     gone: int = 0
@@ -157,9 +143,9 @@ class ImportTally:
         more = f"\nand {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         raise NotFound(f"nothing there can be taken in{places}{more}", "docs/writing.md lists what memd ingest reads")
 
-    def refuse_secrets(self, request: Incoming) -> None:
+    def refuse_secrets(self) -> None:
         """Refuse all of it, and say where the secrets are; never what they are."""
-        if not self.secrets or request.allow_secret or request.dry_run:
+        if not self.secrets or self.request.allow_secret or self.request.dry_run:
             return
         places = "\n".join(f"{secret['place']}: {secret['kind']}" for secret in self.secrets[:SHOWN])
         more = f"\nand {len(self.secrets) - SHOWN} more" if len(self.secrets) > SHOWN else ""
@@ -168,15 +154,29 @@ class ImportTally:
             "take them out, or say --allow-secret",
         )
 
-    def result(self, ctx: HandlerContext, request: Incoming) -> Result:
+    async def write_plan(self, index: OwnIndex, plan: ImportPlan, what: str) -> None:
+        """Write what was planned; each batch is an action that can be undone as one."""
+        ctx, request = self.ctx, self.request
+        for nth in range(0, len(plan.steps), BATCH):
+            steps = plan.steps[nth : nth + BATCH]
+            changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
+            request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
+            action = WriteAction(what, request.author, changes, request=request_id)
+            done = await ctx.write(import_files, ctx.worker, index, action, steps)
+            self.actions.append(done.action)
+            self.conflicts += done.conflicts
+            if ctx.answer.report:
+                await ctx.answer.report(what, nth + len(steps), len(plan.steps))
+
+    def result(self) -> Result:
         indexes, plans = [index for index, _ in self.plans], [plan for _, plan in self.plans]
         paths = [step.incoming.path for plan in plans for step in plan.steps]
         kept = [{"ns": index.workspace.ns, **conflict} for index, plan in self.plans for conflict in plan.conflicts]
         problems = [*self.problems, *(problem for plan in plans for problem in plan.problems)]
         return {
-            "ns": namespaces(indexes), "dry_run": request.dry_run, "files": len(paths), "gone": self.gone,
+            "ns": namespaces(indexes), "dry_run": self.request.dry_run, "files": len(paths), "gone": self.gone,
             **{name: sum(getattr(plan, name) for plan in plans) for name in ("added", "replaced", "same")},
             "paths": paths[:LISTED], "kept": kept[:LISTED], "kept_count": len(kept), "problems": problems[:LISTED],
             "secrets": self.secrets[:LISTED], "conflicts": self.conflicts[:LISTED], "actions": self.actions,
-            "visible": ctx.stores.ledger.clock,
+            "visible": self.ctx.stores.ledger.clock,
         }  # fmt: skip

@@ -67,9 +67,8 @@ class ReflectionRunner:
         With `moves=False` only fading is done, with `fades=False` all the rest.
         """
         with self._one:
-            options = ReflectionOptions(
-                self._write, _pacer(), dry, who, **passes, moved=partial(announce_moved, self._worker)
-            )
+            moved = partial(announce_moved, self._worker)
+            options = ReflectionOptions(self._write, _pacer(), dry, who, **passes, moved=moved)
             return reflect(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
 
     def link(self, ns: str, who: str) -> int:

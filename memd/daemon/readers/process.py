@@ -40,7 +40,7 @@ class ReaderProcess:
 
     def serve(self) -> None:
         """Until the daemon closes its end, in whatever way."""
-        self._send(Ready())
+        self._send(encode(Ready()))
         while True:
             match receive(self._connection):
                 case ReadCall() as call:
@@ -52,7 +52,7 @@ class ReaderProcess:
                     self._stores.follow(state)
                     self._threads.submit(self._stores.read_ahead)
                 case Ready():
-                    self._send(Ready())
+                    self._send(encode(Ready()))
 
     def _run(self, call: ReadCall) -> None:
         try:
@@ -68,12 +68,9 @@ class ReaderProcess:
             log.exception("a question failed in a reader")
             # The daemon tries it by itself, and finds out what it means.
             answer = encode(CallResult(call.number, error=ReaderGone(f"a question failed in a reader: {error!r}")))
-        self._send_encoded(answer)
+        self._send(answer)
 
-    def _send(self, message: Any) -> None:
-        self._send_encoded(encode(message))
-
-    def _send_encoded(self, content: bytes) -> None:
+    def _send(self, content: bytes) -> None:
         with self._sending:
             self._connection.sendall(content)
 
@@ -81,7 +78,7 @@ class ReaderProcess:
         """Have the daemon do something."""
         number, answer = next(self._numbers), Future[Any]()
         self._waiting[number] = answer
-        self._send(DaemonCall(number, name, args))
+        self._send(encode(DaemonCall(number, name, args)))
         return answer
 
 
