@@ -168,10 +168,10 @@ def test_a_sync_waits_for_what_somebody_else_indexed_meanwhile(
 def scan_again(worker: Worker) -> tuple[int, int]:
     """How many files wait after a scan, and after five more of them."""
     scan_workspaces(worker)
-    once = worker.pending_files
+    once = worker.pending_files()
     for options in (PLAIN, SETTLED, PLAIN, PLAIN, SETTLED):
         scan_workspaces(worker, options=options)
-    return once, worker.pending_files
+    return once, worker.pending_files()
 
 
 def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
@@ -188,7 +188,7 @@ def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
     try:
         assert first.result() == (600, 600)
         assert again.result().files == 600
-        assert worker.pending_files == 0
+        assert worker.pending_files() == 0
     finally:
         worker.stop(30)
 

@@ -128,7 +128,7 @@ def _read(file: Path) -> str:
 
 async def nightly_exam(ctx: HandlerContext, today: date) -> str:
     """Probe every workspace and keep the result; what happened, in a few words."""
-    if ctx.worker.pending_files or not await ctx.read(ctx.embedding.caught_up):
+    if ctx.worker.pending_files() or not await ctx.read(ctx.embedding.caught_up):
         return "put off: not everything is indexed yet"
     recalls = []
     for ns, index in list(ctx.stores.indexes.items()):

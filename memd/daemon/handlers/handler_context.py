@@ -182,8 +182,8 @@ class HandlerContext:
         indexes = self.stores.indexes
         asked = [indexes[ns] for ns in names if ns in indexes]
         if not asked or len(asked) == len(indexes):
-            return self.worker.pending_files + self.embedding.pending
-        return self.worker.pending_files_of(names) + self.embedding.backlog.pending_of(index.id for index in asked)
+            return self.worker.pending_files() + self.embedding.pending
+        return self.worker.pending_files(names) + self.embedding.backlog.pending_of(index.id for index in asked)
 
     def missing_vectors(self, index: OwnIndex) -> int:
         """The chunks of a workspace that have no vector yet, counted in the ledger; none where there is no model."""

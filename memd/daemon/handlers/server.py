@@ -117,7 +117,7 @@ def _status(ctx: HandlerContext) -> Result:
         "protocol": PROTOCOL,
         "started": ctx.started,
         "uptime_s": round(time.monotonic() - ctx.began, 1),
-        "pending_files": ctx.worker.pending_files,
+        "pending_files": ctx.worker.pending_files(),
         "pending_vectors": ctx.embedding.pending,
         "eta_s": ctx.embedding.backlog.eta_s,
         "embedded": ctx.stores.embedded,

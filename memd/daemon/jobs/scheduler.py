@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import count
 from typing import Any
 
 from memd.config import schedules
@@ -83,7 +82,6 @@ class Scheduler:
         self._scheduler: Any = None
         self._events = events or Events()
         self._keep: Keep = lambda job: None
-        self._asked = count(1)
         self._clock = _clock_ahead()
         self._stopping = False
 
@@ -124,7 +122,7 @@ class Scheduler:
         if name not in self._jobs:
             raise UsageError(f"no job is called {name!r}", f"there are: {', '.join(self._jobs)}")
         future: Future[dict[str, Any]] = Future()
-        self._scheduler.add_job(self._run_for, args=[self._jobs[name], future], id=f"{name}, asked {next(self._asked)}")
+        self._scheduler.add_job(self._run_for, args=[self._jobs[name], future])
         return future
 
     def _run_for(self, job: ScheduledJob, future: Future[dict[str, Any]]) -> None:

@@ -49,11 +49,9 @@ class Hints:
         self._waiters: list[tuple[int, Future[None]]] = []
         """Who waits until every event up to a number has been dealt with."""
 
-    def __len__(self) -> int:
-        return len(self._changes)
-
-    def count_in(self, names: Collection[str]) -> int:
-        return sum(ns in names for ns, _ in self._changes)
+    def count(self, names: Collection[str] | None = None) -> int:
+        """How many paths wait; with names, those of some workspaces."""
+        return len(self._changes) if names is None else sum(ns in names for ns, _ in self._changes)
 
     def mark_changed(self, ns: str, path: str) -> None:
         """A path changed."""

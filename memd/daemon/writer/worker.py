@@ -133,19 +133,12 @@ class Worker:
                 future.set_result(None)
         return future
 
-    @property
-    def pending_files(self) -> int:
+    def pending_files(self, names: Collection[str] | None = None) -> int:
+        """How many files are still to be indexed; with names, those of some workspaces."""
         with self._wake:
-            return len(self._hints) + sum(len(batch.paths) for batch in self._batches())
-
-    def pending_files_of(self, names: Collection[str]) -> int:
-        """Those of some workspaces."""
-        with self._wake:
-            waiting = sum(len(batch.paths) for batch in self._batches() if batch.ns in names)
-            return self._hints.count_in(names) + waiting
-
-    def _batches(self) -> list[Batch]:
-        return [batch for batch in {self._batch, self._unfinished, *self._imports} if batch]
+            batches = [batch for batch in {self._batch, self._unfinished, *self._imports} if batch]
+            waiting = sum(len(batch.paths) for batch in batches if names is None or batch.ns in names)
+            return self._hints.count(names) + waiting
 
     @property
     def has_own(self) -> bool:
@@ -187,8 +180,7 @@ class Worker:
         if not self.guard.look():
             self._looked += RETRY_SECONDS
         self._restore_failed()
-        if self.stores.crowded:
-            self.stores.close_unused()
+        self.stores.close_unused()
         for index in self.stores.indexes.values():
             # Not by how many are loose: a join takes a thousand chunks, and that may be fewer segments.
             if (text := index.open_text) is not None and text.small >= OVERFULL and text.loose:
@@ -254,8 +246,6 @@ class Worker:
         for index in self.stores.indexes.values():
             if (text := index.open_text) is not None and text.loose >= most:
                 return partial(self._tidy, index)
-        if self.stores.crowded:
-            return self.stores.close_unused
         return partial(self.events.tell, IDLE) if quiet else None
 
     def _run_task(self, task: Task[Any]) -> None:

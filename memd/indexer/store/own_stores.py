@@ -306,11 +306,6 @@ class OwnStores(Stores):
         """The indexes with open caches."""
         return [index for index in self.indexes.values() if index.is_open]
 
-    @property
-    def crowded(self) -> bool:
-        """Whether more is open than may be."""
-        return any(True for _ in self._unused())
-
     def close_unused(self) -> None:
         """Close what was not used for the longest time, where too much is open.
 
