@@ -135,6 +135,6 @@ def test_a_daemon_that_comes_too_late_is_refused_before_it_loads_the_rest(home):
     held = Lock(home.state / "memd.lock")
     command = [sys.executable, "-X", "importtime", "-m", "memd.daemon"]
     late = subprocess.run(command, env=home.env, capture_output=True, text=True)
-    held.release()
+    held.close()
     assert late.returncode == AlreadyRunning.exit_code and f"pid {os.getpid()}" in late.stderr
     assert "memd.daemon.process.lock" in late.stderr and "numpy" not in late.stderr

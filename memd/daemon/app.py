@@ -74,7 +74,7 @@ class App:
             self._loop.add_signal_handler(name, self.stop_soon)
         self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         with self._stack:
-            self._stack.callback(self._lock.release)
+            self._stack.callback(self._lock.close)
             start_logging(self.settings.log, paths.log_file(), system.managed())
             _raise_limits()
             self._open_stores()

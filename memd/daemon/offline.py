@@ -32,7 +32,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
         return [DoctorFinding("config", "broken", error.message, error.hint)]
     except UnsafePlace as error:
         return [DoctorFinding("places", "broken", error.message, error.hint)]
-    try:
+    with closing(lock):
         findings = [DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
         findings += doctor.open_ledger(paths.state_dir(), fix)
         if not doctor.sound(findings):
@@ -41,8 +41,6 @@ def examine(fix: bool) -> list[DoctorFinding]:
         if fix and not doctor.sound(found[:1]):
             found = [doctor.mend_ledger(paths.state_dir(), found[0].detail), *_examine_stores(settings, fix)]
         return findings + found
-    finally:
-        lock.release()
 
 
 def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
@@ -82,9 +80,6 @@ def check_backup(file: Path) -> dict[str, str]:
 
 def restore_backup(file: Path) -> dict[str, str]:
     """Restore a backup; what it replaces is put aside."""
-    lock = take_state()
-    try:
+    with closing(take_state()):
         aside = backups.restore(paths.state_dir(), file)
-    finally:
-        lock.release()
     return {"backup": str(file), "aside": str(aside or "")}

@@ -36,7 +36,7 @@ def test_the_user_at_the_other_end_is_known_by_either_way():
 
 def test_memory_is_told_without_proc(monkeypatch, tmp_path):
     assert system.memory_mb() > 1
-    monkeypatch.setattr(system, "STATM", tmp_path / "none")
+    monkeypatch.setattr(system, "PROC", tmp_path)
     assert system.memory_mb() > 1
 
 

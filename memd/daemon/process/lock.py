@@ -41,7 +41,7 @@ class Lock:
         with suppress(OSError):
             os.pwrite(self._descriptor, json.dumps({"pid": os.getpid(), "version": __version__}).encode(), 0)
 
-    def release(self) -> None:
+    def close(self) -> None:
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 

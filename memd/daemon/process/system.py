@@ -17,7 +17,7 @@ PEER = struct.Struct("3i")
 """Process, user and group, as Linux tells them of the other end of a socket."""
 XUCRED, LOCAL_PEERCRED = struct.Struct("=2I"), 1
 """The beginning of what macOS and the BSDs tell: the version of the structure, and the user."""
-STATM = Path("/proc/self/statm")
+PROC = Path("/proc")
 NICE = 10
 """The priority of threads whose work nobody waits for."""
 HEAP_LIMITS = {
@@ -45,24 +45,18 @@ def uid_of_xucred(data: bytes) -> int:
 
 def memory_mb() -> float:
     """Resident memory, as the kernel counts it; without /proc the most that it ever was."""
-    try:
-        return _resident_mb(STATM)
-    except OSError:
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        # In bytes on macOS, in KB elsewhere.
-        return round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # In bytes on macOS, in KB elsewhere.
+    return memory_of("self") or round(most / 1e6 if sys.platform == "darwin" else most / 1e3, 1)
 
 
-def memory_of(pid: int) -> float:
-    """That of another process; nothing where the system does not tell, or the process has ended."""
+def memory_of(process: int | str) -> float:
+    """That of any process; nothing where the system does not tell, or the process has ended."""
     try:
-        return _resident_mb(Path(f"/proc/{pid}/statm"))
+        pages = int((PROC / str(process) / "statm").read_text().split()[1])
     except OSError:
         return 0.0
-
-
-def _resident_mb(statm: Path) -> float:
-    return round(int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
 
 
 def give_way() -> None:

@@ -55,10 +55,9 @@ def scan_workspaces(
     # One of several may have been removed since; the only one that was named must be there.
     indexes = [known[ns] for ns in names or known if ns in known] or [worker.stores.index(ns) for ns in names]
     scans = [(index, _scan(worker, index)) for index in indexes]
-    todo = [(index, seen, _reading_order(index, seen, options.deep)) for index, seen in scans]
     job = IndexingJob()
-    for index, seen, paths in todo:
-        worker.enqueue(index.workspace.ns, paths, _sizes(seen), options, job)
+    for index, seen in scans:
+        worker.enqueue(index.workspace.ns, _reading_order(index, seen, options.deep), seen.files, options, job)
     return job
 
 
@@ -73,7 +72,7 @@ def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> IngestRep
     index = worker.stores.index(ns)
     seen = scan(index.workspace)
     gone = sorted(index.files.keys() - seen.files.keys())
-    return worker.enqueue(ns, [*gone, *paths], _sizes(seen), IndexingOptions(first=True), IndexingJob())
+    return worker.enqueue(ns, [*gone, *paths], seen.files, IndexingOptions(first=True), IndexingJob())
 
 
 def save_notes_format(ledger: Ledger) -> None:
@@ -106,10 +105,6 @@ def _reading_order(index: OwnIndex, seen: ScanResult, deep: bool) -> list[str]:
     paths = changed_paths(index, seen) | (seen.files.keys() if deep else set())
     gone = sorted(path for path in paths if path not in seen.files)
     return gone + list(newest_first(paths - set(gone), seen.files))
-
-
-def _sizes(seen: ScanResult) -> dict[str, int]:
-    return {path: stat.size for path, stat in seen.files.items()}
 
 
 def write(worker: Worker, ns: str, action: WriteAction) -> ActionResult:

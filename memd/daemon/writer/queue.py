@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from memd.indexer.indexing.ingest import SETTLED, IndexingOptions, IngestReport
+from memd.models import FileStat
 
 T = TypeVar("T")
 
@@ -110,12 +111,12 @@ class Batch:
         return set()
 
 
-def slices(paths: list[str], sizes: dict[str, int]) -> Iterable[tuple[str, ...]]:
+def slices(paths: list[str], files: Mapping[str, FileStat]) -> Iterable[tuple[str, ...]]:
     part: list[str] = []
     size = 0
     for path in paths:
         part.append(path)
-        size += sizes.get(path, 0)
+        size += files[path].size if path in files else 0
         if size >= SLICE_BYTES or len(part) >= SLICE_FILES:
             yield tuple(part)
             part, size = [], 0

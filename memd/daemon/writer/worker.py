@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
@@ -32,6 +32,7 @@ from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.writing import write_files
+from memd.models import FileStat
 
 log = logging.getLogger("memd.worker")
 
@@ -315,7 +316,7 @@ class Worker:
                 self._hints.mark_written(ns, path)
 
     def enqueue(
-        self, ns: str, paths: list[str], sizes: dict[str, int], options: IndexingOptions, job: IndexingJob
+        self, ns: str, paths: list[str], files: Mapping[str, FileStat], options: IndexingOptions, job: IndexingJob
     ) -> IndexingJob:
         """Queue an import, cut into slices; what waits already is shared."""
         new = set(paths)
@@ -324,7 +325,7 @@ class Worker:
                 new -= part.share(ns, new, job, options)
             job.total += len(new)
             rest = [path for path in paths if path in new]
-            parts = [Batch(ns, part, options, jobs=[job]) for part in slices(rest, sizes)]
+            parts = [Batch(ns, part, options, jobs=[job]) for part in slices(rest, files)]
             self._last_slice = self._last_slice if self._imports else time.monotonic()
             self._imports = deque([*parts, *self._imports] if options.first else [*self._imports, *parts])
         return job
