@@ -19,7 +19,6 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.jobs.built_in import rules_of
 from memd.daemon.process.system import memory_mb, memory_of
 from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
-from memd.daemon.serving.server import ClientConnection, LineReader
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
@@ -223,13 +222,5 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
     tools, structured = tools_of(request.profile, request.experimental), ctx.settings.server.structured_content
     call_for = partial(identity.call_for, call_bound)
     session = module.McpSession(tools, call_for, connection, structured_content=structured)
-    connection.successor = partial(_run, ctx, session, connection)
+    connection.successor = partial(ctx.mcp.run, session, connection)
     return {"profile": request.profile, "ns": connection.bound or None, "tools": list(tools)}
-
-
-async def _run(ctx: HandlerContext, session: Any, connection: ClientConnection, reader: LineReader) -> None:
-    ctx.mcp.add(session, connection)
-    try:
-        await session.run(reader)
-    finally:
-        ctx.mcp.remove(session)

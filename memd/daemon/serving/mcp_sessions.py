@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.process.system import give_way
-from memd.daemon.serving.server import ClientConnection
+from memd.daemon.serving.server import ClientConnection, LineReader
 from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
 from memd.mcp.tools import Call
@@ -26,26 +26,30 @@ log = logging.getLogger("memd.mcp")
 MAX_CLIENT_NAME = 40
 
 
-class Listener(Protocol):
-    """A session, as far as changes concern it."""
+class Session(Protocol):
+    """A session, as the daemon sees it."""
 
     def files_changed(self, paths: tuple[str, ...]) -> None: ...
+
+    async def run(self, lines: LineReader) -> None: ...
 
 
 class McpSessions:
     """Every open session. Sessions come and go on the loop; the writer reports changes from its own thread."""
 
     def __init__(self) -> None:
-        self._all: dict[Listener, ClientConnection] = {}
+        self._all: dict[Session, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
         self._loading = threading.Lock()
         self._loader: threading.Thread | None = None
 
-    def add(self, session: Listener, connection: ClientConnection) -> None:
+    async def run(self, session: Session, connection: ClientConnection, lines: LineReader) -> None:
+        """Leave a connection to a session, until that ends."""
         self._all = {**self._all, session: connection}
-
-    def remove(self, session: Listener) -> None:
-        self._all = {other: connection for other, connection in self._all.items() if other is not session}
+        try:
+            await session.run(lines)
+        finally:
+            self._all = {other: connection for other, connection in self._all.items() if other is not session}
 
     def load(self) -> ModuleType:
         """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
