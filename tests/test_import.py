@@ -15,7 +15,7 @@ import pytest
 from memd.config.schema import Settings, WatchSettings
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.process.health import Health
-from memd.daemon.writer.file_tasks import scan_workspaces
+from memd.daemon.writer.tasks import scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED

@@ -20,7 +20,7 @@ from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.built_in import BuiltInJobs, ReflectionRunner
 from memd.daemon.jobs.scheduler import APART, SOON, ScheduledJob, Scheduler
 from memd.daemon.process.health import Health
-from memd.daemon.writer.file_tasks import scan_workspaces
+from memd.daemon.writer.tasks import scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
 from memd.indexer.store import catalog

@@ -17,11 +17,10 @@ from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.jobs import maintenance as maintenance_module
 from memd.daemon.jobs.maintenance import MOST_LARGE, IndexMaintenance
 from memd.daemon.process.health import Health
-from memd.daemon.writer import store_tasks
+from memd.daemon.writer import tasks
 from memd.daemon.writer import worker as worker_module
-from memd.daemon.writer.file_tasks import forget_workspace, scan_workspaces
 from memd.daemon.writer.queue import Batch, IndexingJob
-from memd.daemon.writer.store_tasks import use_built_text
+from memd.daemon.writer.tasks import forget_workspace, scan_workspaces, use_built_text
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing.ingest import PLAIN
 from memd.indexer.maintenance import doctor
@@ -197,7 +196,7 @@ def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
     index = index_of(worker)
     text, known = index.text, index.text.ids()
     fresh = build_elsewhere(worker.stores.folder, index.id)
-    monkeypatch.setattr(store_tasks, "MOST_CHANGED", 0)
+    monkeypatch.setattr(tasks, "MOST_CHANGED", 0)
     assert not worker.submit(use_built_text, worker, index, fresh, known | {999}).result()
     monkeypatch.setattr(worker, "_batch", Batch("agent", (), PLAIN, jobs=[IndexingJob(1)]))
     assert not worker.submit(use_built_text, worker, index, fresh, known).result()

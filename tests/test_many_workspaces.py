@@ -15,8 +15,7 @@ from memd.config.schema import EmbeddingSettings, Settings
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.maintenance import IndexMaintenance
 from memd.daemon.process.health import Health
-from memd.daemon.writer.file_tasks import scan_workspaces
-from memd.daemon.writer.store_tasks import verify_text
+from memd.daemon.writer.tasks import scan_workspaces, verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.model.embedder import HashEmbedder

@@ -17,7 +17,7 @@ import pytest
 
 from memd.config.schema import Settings
 from memd.daemon.process.health import Health
-from memd.daemon.writer import file_tasks
+from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
 from memd.daemon.writer.worker import Worker
 from memd.errors import MemdError, NotFound, Refused, SecretFound, UsageError
@@ -348,9 +348,9 @@ def test_the_promised_clock_comes_though_the_file_is_as_it_was_indexed(tmp_path:
     sync(stores, index)
     worker = Worker(stores, Settings(), Health())
     note = WriteAction("note", "cli", (FileChange("memory/2026-02-15.md", append="## Vicuna\n\nIt grazes.\n"),))
-    worker.submit(file_tasks.write, worker, "agent", note, turn=Turn.WRITES)
+    worker.submit(tasks.write, worker, "agent", note, turn=Turn.WRITES)
     (number,) = stores.ledger.reader.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM actions").fetchone()
-    undone = worker.submit(file_tasks.undo, worker, "agent", number, "cli", turn=Turn.WRITES)
+    undone = worker.submit(tasks.undo, worker, "agent", number, "cli", turn=Turn.WRITES)
     worker.start()
     try:
         promised = undone.result().visible

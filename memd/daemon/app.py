@@ -31,7 +31,7 @@ from memd.daemon.process.health import log_failure, start_logging
 from memd.daemon.process.lock import Lock
 from memd.daemon.serving.events import IDLE, PUT_BACK
 from memd.daemon.serving.server import Server, listen
-from memd.daemon.writer import file_tasks
+from memd.daemon.writer import tasks
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
 from memd.indexer.store import catalog
@@ -121,24 +121,24 @@ class App:
 
     async def _scan_at_start(self) -> None:
         """Find what changed while nobody watched; a new way of cutting notes cuts all of them again."""
-        recovered = self.worker.submit(file_tasks.recover_actions, self.worker)
+        recovered = self.worker.submit(tasks.recover_actions, self.worker)
         recovered.add_done_callback(log_failure)
         if self._promised:
             # No answer before what was promised is indexed, or at least sure to be next.
             await asyncio.wait([asyncio.wrap_future(recovered)])
             await self.ctx.catch_up()
-        self.worker.submit(file_tasks.forget_unlisted, self.stores).add_done_callback(log_failure)
-        deep = self.stores.ledger.setting(file_tasks.NOTES_FORMAT) != str(parse.FORMAT)
+        self.worker.submit(tasks.forget_unlisted, self.stores).add_done_callback(log_failure)
+        deep = self.stores.ledger.setting(tasks.NOTES_FORMAT) != str(parse.FORMAT)
         if deep and not catalog.any_files(self.stores.ledger.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.
-            self.worker.submit(file_tasks.save_notes_format, self.stores.ledger).add_done_callback(log_failure)
+            self.worker.submit(tasks.save_notes_format, self.stores.ledger).add_done_callback(log_failure)
             deep = False
-        scan = self.worker.submit(file_tasks.scan_workspaces, self.worker, (), IndexingOptions(deep=deep))
+        scan = self.worker.submit(tasks.scan_workspaces, self.worker, (), IndexingOptions(deep=deep))
         scan.add_done_callback(log_failure)
 
         def parsed(scan: Future[IngestReport]) -> None:
             if not scan.exception():
-                self.worker.submit(file_tasks.save_notes_format, self.stores.ledger)
+                self.worker.submit(tasks.save_notes_format, self.stores.ledger)
 
         if deep:
             scan.add_done_callback(parsed)

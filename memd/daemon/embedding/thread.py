@@ -21,7 +21,7 @@ from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
 from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.events import UNEMBEDDED
-from memd.daemon.writer import store_tasks as tasks
+from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
 from memd.daemon.writer.worker import Worker
 from memd.errors import DiskFull, LedgerDamaged, MemdError, ModelUnavailable

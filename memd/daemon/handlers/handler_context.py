@@ -29,10 +29,9 @@ from memd.daemon.serving.server import IncomingCall
 from memd.daemon.serving.subscriptions import Subscriptions
 from memd.daemon.watching.code_outlines import CodeOutlines
 from memd.daemon.watching.watcher import Watcher
-from memd.daemon.writer.file_tasks import scan_workspaces
 from memd.daemon.writer.life_tasks import AccessLog, resolve_mentions, resolve_mentions_later
 from memd.daemon.writer.queue import IndexingJob, Turn
-from memd.daemon.writer.store_tasks import mark_multilingual
+from memd.daemon.writer.tasks import mark_multilingual, scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames

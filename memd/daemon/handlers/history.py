@@ -7,7 +7,7 @@ from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
-from memd.daemon.writer import file_tasks
+from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record.actions import by_request
@@ -65,7 +65,7 @@ async def _undo(
     ctx: HandlerContext, index: WorkspaceIndex, action: int, who: str, request_id: str, turn: Turn = Turn.WRITES
 ) -> Result:
     try:
-        done = await ctx.write(file_tasks.undo, ctx.worker, index.workspace.ns, action, who, request_id, turn=turn)
+        done = await ctx.write(tasks.undo, ctx.worker, index.workspace.ns, action, who, request_id, turn=turn)
     except Conflict as error:
         since = await ctx.read(past.since, ctx.stores, index.id, action)
         hint = f"since then: {since}; " if since else ""

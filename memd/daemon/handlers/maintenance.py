@@ -9,7 +9,7 @@ from memd.daemon.handlers.handler_context import POLL_SECONDS
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.serving.events import PUT_BACK
-from memd.daemon.writer.store_tasks import examine_stores, rebuild_vectors, use_built_text
+from memd.daemon.writer.tasks import examine_stores, rebuild_vectors, use_built_text
 from memd.errors import Busy
 from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from memd.config import tokens
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.writer.file_tasks import log_token_change
+from memd.daemon.writer.tasks import log_token_change
 from memd.errors import Refused, UsageError
 from memd.indexer.views import keys
 from memd.indexer.writing.team_branch import commit_on_branch

@@ -9,7 +9,7 @@ from datetime import datetime
 from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.writer.file_tasks import import_files
+from memd.daemon.writer.tasks import import_files
 from memd.errors import NotFound, SecretFound, UnknownWorkspace
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.daemon.handlers.handler_context import HandlerContext, Result
-from memd.daemon.writer import file_tasks
+from memd.daemon.writer import tasks
 from memd.daemon.writer.life_tasks import ChangeLives, act
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, Refused, UsageError
@@ -88,7 +88,7 @@ class WorkspaceWriter:
                 )
                 raise Refused(f"{path} is the team's: it changes by review", hint)
         action = WriteAction(what, self.who, changes, key, self.request_id)
-        done = await self.ctx.write(file_tasks.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
+        done = await self.ctx.write(tasks.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
         return written(self.index, done)
 
     async def act(self, what: str, key: str, change: ChangeLives) -> Result:

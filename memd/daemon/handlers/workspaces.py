@@ -13,7 +13,7 @@ from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.writer.file_tasks import forget_workspace
+from memd.daemon.writer.tasks import forget_workspace
 from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.store.own_stores import OwnIndex
 from memd.models import DEFAULT_GLOBS, Workspace

@@ -17,10 +17,9 @@ from typing import Any
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.scheduler import ScheduledJob
 from memd.daemon.process.health import Health
-from memd.daemon.writer.file_tasks import recover_actions, scan_workspaces
 from memd.daemon.writer.life_tasks import announce_moved
 from memd.daemon.writer.queue import Turn
-from memd.daemon.writer.store_tasks import forget_old_models, verify_text
+from memd.daemon.writer.tasks import forget_old_models, recover_actions, scan_workspaces, verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.indexing.ingest import SETTLED

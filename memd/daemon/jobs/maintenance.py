@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.process.health import Stopping
 from memd.daemon.process.system import give_way
-from memd.daemon.writer.store_tasks import use_built_text, verify_text
+from memd.daemon.writer.tasks import use_built_text, verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere

@@ -1,35 +1,50 @@
-"""What the writer does with the files of a workspace: scans them, reads them again, writes, undoes and imports."""
+"""What the writer does with the files of a workspace, and for the stores: the text index, the model, its vectors."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from memd.config.schema import Settings
 from memd.config.tokens import AccessToken
 from memd.daemon.serving.events import WRITTEN, written
 from memd.daemon.writer.life_tasks import announce_moved_by
 from memd.daemon.writer.queue import Batch, IndexingJob
 from memd.daemon.writer.worker import Worker
+from memd.errors import LedgerDamaged, StoreBroken
 from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
+from memd.indexer.maintenance import doctor
+from memd.indexer.maintenance.doctor import DoctorFinding
+from memd.indexer.model import multilingual
 from memd.indexer.record import actions
-from memd.indexer.store import catalog
-from memd.indexer.store.ledger import Ledger
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.ledger import Ledger, LedgerPlace
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
 from memd.notes import parse, safe_write
 
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+
 log = logging.getLogger("memd.tasks")
 
 NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
+MOST_CHANGED = 500
+"""Chunks that may differ from what was built elsewhere: adding them takes less than a second."""
+
+
+# --- files ----------------------------------------------------------------------------------------------------
 
 
 def forget_workspace(worker: Worker, ns: str) -> None:
@@ -179,3 +194,87 @@ def _keep_time(index: OwnIndex, step: import_plan.FileImport) -> None:
     if step.new and modified and modified < datetime.now().timestamp():
         with suppress(OSError):
             os.utime(safe_write.place_of(index.workspace.root, step.incoming.path), (modified, modified))
+
+
+# --- the text index -------------------------------------------------------------------------------------------
+
+
+def verify_text(worker: Worker, ns: str) -> int:
+    """Compare a text index with the ledger, after making it anew if it cannot be read; returns what differed."""
+    index = worker.stores.index(ns)
+    worker.stores.suspect_text(index)
+    try:
+        index.text.verify()
+    except StoreBroken as error:
+        log.warning("ns=%s: %s", ns, error)
+        worker.stores.renew_text(index)
+    return worker.repair_text(index)
+
+
+def use_built_text(worker: Worker, index: OwnIndex, fresh: Path, known: set[int] | None = None) -> bool:
+    """Use a text index that another process built, and add what changed meanwhile; says whether it is used.
+
+    With `known`, the chunks of the index when the building began, it is not used when too much happened since.
+    """
+    if worker.stores.indexes.get(index.workspace.ns) is not index:
+        return False
+    if known is not None and (worker.importing or len(known ^ index.text.ids()) > MOST_CHANGED):
+        return False
+    worker.stores.swap_text(index, fresh)
+    worker.repair_text(index)
+    return True
+
+
+# --- the model and its vectors --------------------------------------------------------------------------------
+
+
+def use_model(stores: OwnStores, embedder: Embedder, source: str) -> None:
+    """Begin to embed with a model; the one before it answers until that is done. The collections follow the new one."""
+    stores.use_model(embedder, source)
+    if stores.vectors is not None:
+        stores.use_vectors(stores.vectors)
+
+
+def mark_multilingual(stores: OwnStores, names: Iterable[str], why: str) -> None:
+    """Note that workspaces were asked in another language, and what showed it: all chunks get vectors for that."""
+    indexes = [stores.index(ns) for ns in names]
+    with stores.ledger.write() as connection:
+        for index in indexes:
+            catalog.mark_multilingual(connection, index.id)
+            stores.ledger.save_setting(connection, catalog.multilingual_key(index.id), why)
+    for index in indexes:
+        index.multilingual = True
+
+
+def rebuild_vectors(stores: OwnStores, ns: str) -> None:
+    """Have a workspace's mirror and collection made anew from the vectors in the ledger."""
+    index = stores.index(ns)
+    index.drop_mirrors()
+    stores.renew_collection(index)
+
+
+def forget_old_models(stores: OwnStores) -> None:
+    """Drop the vectors and collections of models that are no longer used; those for other languages stay."""
+    if stores.model is None:
+        return
+    stores.drop_former()
+    with stores.ledger.write() as connection:
+        vector_table.forget_other_models(connection, stores.model.embedder.fingerprint, multilingual.FINGERPRINT)
+        vector_table.sweep(connection)
+    if stores.vectors is not None:
+        stores.vectors.sweep()
+
+
+# --- all of them ----------------------------------------------------------------------------------------------
+
+
+def examine_stores(worker: Worker, settings: Settings, ledger: DoctorFinding, fix: bool) -> list[DoctorFinding]:
+    """Check the stores against each other, and repair them with `fix`; no other write may happen meanwhile."""
+    stores = worker.stores
+    findings = doctor.examine(stores, settings, ledger, fix, running=True)
+    if findings[0].state == "broken" and stores.ledger.place is LedgerPlace.HERE:
+        worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
+        if fix:
+            findings = [doctor.mend_ledger(stores.folder, findings[0].detail)]
+            stores.ledger.replaced()
+    return findings
