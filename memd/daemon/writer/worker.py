@@ -1,7 +1,7 @@
 """The one thread that writes: takes tasks and changed paths, and brings the stores in step.
 
 What it does next, the most urgent first:
-    tasks     submitted by a handler or another thread, each answered by a future (queue.py, the longer in *_tasks.py)
+    tasks     submitted by a handler or another thread, each answered by a future (queue.py, the longer in tasks.py)
     changes   paths that the watcher saw or memd wrote, once they have settled (hints.py)
     imports   what a scan found, in pieces, so that tasks and changes get in between (queue.py)
     tidying   joining small segments of a text index, when there is nothing else to do
