@@ -6,12 +6,12 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memd import installation
 from memd.config import paths
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from memd.outline.outline import Outline
 
 TURN_SECONDS = 3600.0
+SETTLE_SECONDS = 0.3
+"""A burst of changes, as a checkout makes it, is read once or twice."""
 
 
 class FolderWatch:
@@ -65,14 +67,13 @@ class FolderWatch:
     def _listen(self, inotify: Inotify | None) -> None:
         while inotify is not None and inotify is self._inotify:
             if any(not event.ended for event in inotify.read(TURN_SECONDS)):
+                time.sleep(SETTLE_SECONDS)
                 self._changed()
 
 
 log = logging.getLogger("memd.outline")
 
 FOLDER = "outline"
-SETTLE_SECONDS = 0.3
-"""A burst of changes, as a checkout makes it, is read once."""
 OFF = "the code outline is off"
 HOW = "turn it on with enabled = true under [outline] in {file}, then: memd restart"
 MISSING = "the code outline needs packages that are not installed"
@@ -80,13 +81,11 @@ MISSING = "the code outline needs packages that are not installed"
 T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
-class _WorkspaceOutline:
+class _WorkspaceOutline(NamedTuple):
     """One workspace's outline, and the watch of its folders."""
 
     outline: Outline
     folders: FolderWatch
-    due: threading.Timer | None = None
 
 
 class CodeOutlines:
@@ -99,6 +98,8 @@ class CodeOutlines:
         """How far a long read is: done, total."""
         self._stores = stores
         self._kept: dict[str, _WorkspaceOutline] = {}
+        self._due: set[str] = set()
+        """The workspaces whose sources are about to be read."""
         self._pool = ThreadPoolExecutor(1, "memd-outline")
         self._stopping = threading.Event()
 
@@ -142,18 +143,12 @@ class CodeOutlines:
 
         return self._pool.submit(answer)
 
-    def _changed(self, ns: str) -> None:
-        """Something changed; called on the thread that watches. Many changes are one refresh."""
-        kept = self._kept.get(ns)
-        if kept is None or kept.due is not None or self._stopping.is_set():
-            return
-        kept.due = threading.Timer(SETTLE_SECONDS, self._submit, (ns,))
-        kept.due.daemon = True
-        kept.due.start()
-
     def _submit(self, ns: str) -> None:
-        with suppress(RuntimeError):  # the pool has just been shut down
-            self._pool.submit(self._refresh_unasked, ns).add_done_callback(log_failure)
+        """Read what changed soon, from any thread; many changes are one refresh."""
+        if ns not in self._due:
+            self._due.add(ns)
+            with suppress(RuntimeError):  # the pool has just been shut down
+                self._pool.submit(self._refresh_unasked, ns).add_done_callback(log_failure)
 
     # --- in the outline's own thread ------------------------------------------------------------------------
 
@@ -165,7 +160,7 @@ class CodeOutlines:
             kept = None
         if kept is None:
             outline = self._begin(index.workspace.root, self._file(index.id))
-            kept = self._kept[ns] = _WorkspaceOutline(outline, FolderWatch(lambda: self._changed(ns)))
+            kept = self._kept[ns] = _WorkspaceOutline(outline, FolderWatch(lambda: self._submit(ns)))
         return kept
 
     def _begin(self, root: Path, file: Path) -> Outline:
@@ -195,12 +190,11 @@ class CodeOutlines:
 
     def _refresh_unasked(self, ns: str) -> None:
         """Read what changed, while nobody waits for it."""
+        self._due.discard(ns)
         if (index := self._stores.indexes.get(ns)) is None:
             return
         try:
-            kept = self._open(index)
-            kept.due = None
-            self._refresh(kept)
+            self._refresh(self._open(index))
         except MemdError as error:
             log.warning("no outline ns=%s: %s", ns, error)
         except OSError as error:
