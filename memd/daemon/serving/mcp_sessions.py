@@ -26,7 +26,7 @@ log = logging.getLogger("memd.mcp")
 MAX_CLIENT_NAME = 40
 
 
-class Session(Protocol):
+class RunningSession(Protocol):
     """A session, as the daemon sees it."""
 
     def files_changed(self, paths: tuple[str, ...]) -> None: ...
@@ -38,12 +38,12 @@ class McpSessions:
     """Every open session. Sessions come and go on the loop; the writer reports changes from its own thread."""
 
     def __init__(self) -> None:
-        self._all: dict[Session, ClientConnection] = {}
+        self._all: dict[RunningSession, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
         self._loading = threading.Lock()
         self._loader: threading.Thread | None = None
 
-    async def run(self, session: Session, connection: ClientConnection, lines: LineReader) -> None:
+    async def run(self, session: RunningSession, connection: ClientConnection, lines: LineReader) -> None:
         """Leave a connection to a session, until that ends."""
         self._all = {**self._all, session: connection}
         try:
