@@ -255,9 +255,9 @@ def test_an_agent_decides_about_nothing_and_proposes_no_files_and_no_secrets(cau
         cautious.proposal_accept(1, who="mcp:unknown")
     with Client(cautious.path, bind="agent", who="cli") as bound, pytest.raises(Refused, match="decided by a person"):
         bound.proposal_accept(1)
-    with pytest.raises(Refused, match="left to people"):
+    with pytest.raises(Refused, match="only for people"):
         cautious.ingest(str(workspace), ns="agent", who="mcp:unknown")
-    with pytest.raises(Refused, match="left to people"):
+    with pytest.raises(Refused, match="only for people"):
         cautious.token_add("mallory", ns="agent", who="mcp:unknown")
     with pytest.raises(SecretFound):
         cautious.note(LINE, ns="agent", who="mcp:unknown", allow_secret=True)

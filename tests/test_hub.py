@@ -506,7 +506,7 @@ def test_a_client_sends_no_token_in_the_clear_and_says_what_it_reached() -> None
         (["--listen", "0.0.0.0:0", "--behind-proxy"], "no token yet"),
         (["--listen", "0.0.0.0:0", "--cert", "/nowhere.pem"], "no file /nowhere.pem"),
         (["--listen", "0.0.0.0:0", "--cert", "~/nowhere.pem"], f"no file {Path.home()}/nowhere.pem"),
-        (["--listen", "8428"], "no place to listen"),
+        (["--listen", "8428"], "not an address to listen on"),
     ],
 )
 def test_it_refuses_to_listen_where_others_could_read_along(home: Home, flags: list[str], why: str) -> None:

@@ -343,7 +343,7 @@ def test_what_git_ignores_and_builds_leave_is_left_out(tmp_path: Path) -> None:
     assert sorted(found.files) == [
         "a.py", "kept.gen.py", "local.py", "pkg/made/d.py", "src/build/__init__.py", "src/build/k.py",
     ]  # fmt: skip
-    assert found.skipped == {"lib/l.min.js": "it was made by a machine"}
+    assert found.skipped == {"lib/l.min.js": "it is a generated file"}
 
 
 def test_the_same_is_left_out_as_git_itself_ignores(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def test_sources_that_cannot_be_read_are_listed_and_stop_nothing(tmp_path: Path)
     assert outline.skipped == {
         "broken.py": "line 2 cannot be parsed",
         "binary.py": "it is binary",
-        "latin.py": "it is not UTF-8 but says so: iso-8859-1",
+        "latin.py": "it is not UTF-8, as it declares: iso-8859-1",
         "undeclared.py": "it is not UTF-8 and was read as Latin-1",
         "huge.py": "it is larger than outline.max_file_kb = 64",
         "line.js": "it has a line of more than 20,000 bytes",

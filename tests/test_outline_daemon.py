@@ -165,7 +165,7 @@ def test_a_memory_that_changes_changes_what_it_stands_under(client: Client, code
         ({"symbol": "Store", "format": "xml"}, UsageError, "`format` must be one of text, json"),
         ({"symbol": "Stroe"}, NotFound, "no symbol is called Stroe"),
         ({"symbol": "  "}, UsageError, "needs `symbol`"),
-        ({"symbol": "..."}, UsageError, "is no name of a symbol"),
+        ({"symbol": "..."}, UsageError, "is not the name of a symbol"),
     ],
 )
 def test_what_makes_no_sense_is_said(client: Client, asked: dict, error: type[Exception], words: str) -> None:

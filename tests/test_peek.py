@@ -186,7 +186,7 @@ def test_the_tree_comes_in_pages(home: Home, memory: Client, workspace: Path) ->
     assert all(part["total"] == 6 for part in parts)
     assert json.loads(home.run("tree", "--json", cwd=workspace).stdout)["memories"] == whole
     nothing = home.run("tree", "nowhere", cwd=workspace)
-    assert nothing.returncode == 0 and nothing.stdout == "" and "no memory is there" in nothing.stderr
+    assert nothing.returncode == 0 and nothing.stdout == "" and "there are no memories" in nothing.stderr
 
 
 def test_what_a_heading_holds_cannot_steer_a_terminal(home: Home, memory: Client, workspace: Path) -> None:

@@ -426,7 +426,7 @@ def test_what_was_dropped_is_said(home: Home, served: Client, workspace: Path, c
             many(workspace, QUEUED, 40 + nth)
             served.sync()
     assert re.fullmatch(
-        r"memd: [1-9]\d* more came faster than they were taken here, and are not shown\n", shown.err.readline()
+        r"memd: [1-9]\d* more events came faster than they could be shown, and are left out\n", shown.err.readline()
     )
 
 

@@ -178,7 +178,7 @@ def confirm_irreversible(question: str, yes: bool) -> None:
     if yes:
         return
     if not on_terminal(sys.stdin):
-        raise UsageError("this cannot be undone, and there is nobody to ask", "say --yes if it is meant")
+        raise UsageError("this cannot be undone, and there is no terminal to ask on", "if you mean it: --yes")
     typer.confirm(question, abort=True, err=True)
 
 

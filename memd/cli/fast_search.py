@@ -53,7 +53,7 @@ class TypedQuery:
         # "2026-02" takes in its days, so dates are compared as far as both go; words are left to the daemon.
         dates = all(value.replace("-", "").isdigit() for value in (since, until))
         if dates and since[:shorter] > until[:shorter]:
-            raise UsageError(f"--since {since} is later than --until {until}", "nothing can be both; swap them")
+            raise UsageError(f"--since {since} is later than --until {until}", "the range is empty: swap the dates")
         refused = [name for name in _typed(self.args, QUERY.params) if name not in BUS_PARAMS]
         if refused and self.format == "entries":
             flag = "--" + refused[0].replace("_", "-")

@@ -225,7 +225,7 @@ class McpBridge:
             self._answer(number, NoDaemon("the daemon was restarted", "listen again"))
         self._listening.clear()
         for number in [number for number, request in self._pending.items() if request.tries >= MAX_TRIES]:
-            self._answer(number, NoDaemon("the daemon went while it answered this", "see why: memd logs"))
+            self._answer(number, NoDaemon("the daemon ended before it answered this", "see why: memd logs"))
 
     # --- opening ------------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ def open_session(params: dict[str, Any], start: bool) -> DaemonSession:
             return open_once(params, start)
         except (Closed, Busy):
             if time.monotonic() > until:
-                raise NoDaemon("the daemon hangs up before it answers", "see why: memd logs") from None
+                raise NoDaemon("the daemon closes the connection before it answers", "see why: memd logs") from None
         time.sleep(PAUSE_SECONDS)
 
 
@@ -354,7 +354,7 @@ def open_once(params: dict[str, Any], start: bool) -> DaemonSession:
     except UnknownMethod:
         session.close()
         if not start:
-            raise NoDaemon("the daemon is of an older memd", "restart it: memd restart") from None
+            raise NoDaemon("the daemon runs an older memd", "restart it: memd restart") from None
         from memd.protocol import start as process
 
         process.restart()
@@ -378,7 +378,7 @@ def _connected(start: bool) -> DaemonSession:
 
 
 class TooLong:
-    """Both ends of a line that is longer than allowed. What lies between is not kept."""
+    """Both ends of a line that is longer than allowed. The bytes between are not kept."""
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         self._head = head

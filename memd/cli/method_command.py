@@ -44,7 +44,7 @@ HELP = {
     "sync": "Wait for changes: those seen already, none, or all on disk.",
     "observe": "Whether it counts as an access.",
     "explain": "Show what the score of each hit is made of.",
-    "as_of": "As it was known on this day, from the versions of then.",
+    "as_of": "As it was on this day.",
 }
 """Help for parameters whose declarations speak of the protocol."""
 UNSPLIT = ("files", "globs")

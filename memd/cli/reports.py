@@ -96,7 +96,7 @@ def _fact(name: str, value: Any) -> list[str]:
 def _pending(result: Mapping[str, Any]) -> str:
     files, vectors = result.get("pending_files") or 0, result.get("pending_vectors") or 0
     if "ledger" in result.get("degraded", ()):
-        return "unknown, as the counts above are: see degraded"
+        return "unknown, like the counts above: see degraded"
     if not files and not vectors:
         left_out = any(not file.get("searched") for entry in result["workspaces"] for file in entry.get("skipped", ()))
         return "nothing; everything on disk can be found" + (" but what is left out" if left_out else "")
@@ -107,13 +107,13 @@ def _pending(result: Mapping[str, Any]) -> str:
 
 def _proposals(result: Mapping[str, Any]) -> str:
     waiting = result.get("proposals") or 0
-    return f"{count(waiting, 'write')} of agents to decide about: memd proposal list" if waiting else ""
+    return f"{count(waiting, 'write')} by agents to accept or reject: memd proposal list" if waiting else ""
 
 
 def reloaded(result: Mapping[str, Any]) -> str:
     """What a daemon that read its settings anew says."""
     if not result["changed"]:
-        return "the daemon follows it already, or its environment says otherwise: memd config show"
+        return "the daemon has this value already, or its environment overrides it: memd config show"
     followed = [name for name in result["changed"] if name not in result["restart"]]
     said = {"the daemon follows ": followed, "after memd restart: ": result["restart"]}
     return "\n".join(f"{words}{', '.join(names)}" for words, names in said.items() if names)
@@ -241,7 +241,7 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
 
 
 def synced(result: Mapping[str, Any]) -> str:
-    held = "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
+    held = "\n  many files vanished at once, so their memories are kept; to let them go: memd sync --accept-missing"
     changes = f"{result['changed']} changed, {result['removed']} removed ({result['took_ms']:.0f} ms)"
     return f"{count(result['files'], 'file')}, {changes}{held if result.get('held') else ''}"
 
@@ -253,7 +253,7 @@ def rebuilt(result: Mapping[str, Any]) -> str:
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
-    more = "what is still broken needs you" if fixed else "to repair what can be repaired: memd doctor --fix"
+    more = "memd cannot repair the rest itself" if fixed else "to repair it: memd doctor --fix"
     return "\n".join([*map(_finding, result["findings"]), "all is well" if result["ok"] else more])
 
 

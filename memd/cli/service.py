@@ -380,7 +380,7 @@ def install_with_launchd(now: bool) -> dict[str, Any]:
     if now:
         done = run_program("launchctl", "bootstrap", f"gui/{os.getuid()}", str(plist_file()))
         if done.returncode:
-            raise Refused(f"launchd did not take it: {done.stderr.strip()}", f"its file is {plist_file()}")
+            raise Refused(f"launchd refused it: {done.stderr.strip()}", f"its file is {plist_file()}")
     return {"installed": True, "plist": str(plist_file())}
 
 

@@ -333,6 +333,6 @@ RULES_DOC = "Rules by which memories age: your own, and built-in ones that you c
 WORKSPACE_KEYS = {
     "path": "The directory. `~` is your home.",
     "ns": "Its name; the directory's name when left out.",
-    "globs": "Which files are memory; see docs/configuration.md for the default.",
+    "globs": "Which files are memory; without it, memd's usual ones.",
     "follow": "Follow symbolic links that lead out of the workspace.",
 }

@@ -94,7 +94,7 @@ def _address(listen: str) -> tuple[str, int]:
     """`127.0.0.1:8428`, `[::1]:8428` or `example.org:8428` as an address and a port."""
     address, _, port = listen.rpartition(":")
     if not address or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"{listen!r} is no place to listen", "give an address and a port: 127.0.0.1:8428")
+        raise UsageError(f"{listen!r} is not an address to listen on", "give an address and a port: 127.0.0.1:8428")
     return address.strip("[]"), int(port)
 
 

@@ -100,7 +100,7 @@ class Hub:
         if problem := _mcp_problem(request.scope):
             raise Rejected(400, problem)
         if not await self._daemon_answers():
-            raise Rejected(503, NoDaemon("the memory is not there at the moment", "try again"), **RETRY)
+            raise Rejected(503, NoDaemon("the daemon does not answer", "try again"), **RETRY)
         return self._mcp.handle_request
 
 

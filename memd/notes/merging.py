@@ -384,7 +384,7 @@ class _Region:
 
 
 def _regions(ours: Sequence[Edit], theirs: Sequence[Edit]) -> list[_Region]:
-    """The edits of both sides, those together that overlap. What is put before a line does not touch that line."""
+    """The edits of both sides, those together that overlap. Text that is put before a line does not touch that line."""
     regions = list[_Region]()
     edits = [(*edit, 0) for edit in ours] + [(begin, end, 0, more) for begin, end, more in theirs]
     for begin, end, own, other in sorted(edits, key=lambda edit: edit[:2]):

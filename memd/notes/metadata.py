@@ -186,7 +186,7 @@ def with_front_matter(text: str, values: Fields) -> str:
     changed = "".join((first, *lines, last))
     for front_matter in (text[:end], changed):
         if warning := read_front_matter(front_matter)[1]:
-            raise Refused(f"the {warning}, so it cannot be changed", "fix it in your editor first")
+            raise Refused(f"the {warning}, so the file cannot be changed", "fix it in your editor first")
     return changed + text[end:]
 
 

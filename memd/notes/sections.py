@@ -56,7 +56,7 @@ def closed(text: str) -> str:
         blocks = blocks_of(probe)
         if blocks and blocks[-1].level == SECTION_LEVEL:
             return text + end
-    raise UsageError("the text leaves a block open at its end that would swallow what follows it")
+    raise UsageError("the text leaves a block open, which would take in the text after it")
 
 
 def split_title(text: str) -> tuple[str, str]:

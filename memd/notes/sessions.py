@@ -211,7 +211,7 @@ def name_of(session: Session) -> str:
 
 
 def note_of(session: Session) -> str:
-    """The session as a note: a section for each exchange. What looks like a secret is masked."""
+    """The session as a note: a section for each exchange. Secrets are masked."""
     title = _first_line(session.title or session.exchanges[0].asked)
     facts = [f"{session.agent} session `{session.id}`"]
     facts += [f"in `{session.folder}`"] if session.folder else []

@@ -220,7 +220,7 @@ def find_symbol(project: Project, text: str, language: Language, file: str = "")
     """The definitions of the symbol whose qualified name is `text` or, if only one does, ends in it."""
     parts = name_parts(text)
     if not parts:
-        raise UsageError(f"{text!r} is no name of a symbol", "a name such as Class.method")
+        raise UsageError(f"{text!r} is not the name of a symbol", "a name such as Class.method")
     ids = [one for one in _ending_in(project, parts) if language.takes(one.path) and file in ("", one.path)]
     if not ids:
         where = f" in {file}" if file else ""

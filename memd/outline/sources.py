@@ -91,7 +91,7 @@ def _walk(root: Path, folder: str, rules: Rules, listing: SourceListing) -> None
 
 def _take(entry: os.DirEntry[str], path: str, listing: SourceListing) -> None:
     if MACHINE_MADE.search(path):
-        listing.skipped[path] = "it was made by a machine"
+        listing.skipped[path] = "it is a generated file"
     elif len(listing.files) >= MOST_FILES:
         listing.skipped.setdefault("", f"there are more than {MOST_FILES:,} sources; the rest is left out")
     else:
@@ -292,7 +292,7 @@ def _as_utf8(data: bytes, language: str) -> tuple[bytes, str]:
         return plain.decode("latin-1").encode(), "it is not UTF-8 and was read as Latin-1"
     if encoding.lower().replace("_", "-") in ("utf-8", "utf-8-sig", "ascii"):
         return plain, ""
-    return text.encode("utf-8", "replace"), f"it is not UTF-8 but says so: {encoding}"
+    return text.encode("utf-8", "replace"), f"it is not UTF-8, as it declares: {encoding}"
 
 
 def _declared_encoding(data: bytes) -> str:

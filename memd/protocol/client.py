@@ -98,7 +98,7 @@ class RpcSession:
             hint = "see whether it was: memd log"
             if asked.params.get("request_id"):
                 self._unanswered(asked.method, asked.params).remember(asked.params["request_id"])
-                hint += "; the same again within ten minutes is not carried out twice"
+                hint += "; if repeated within ten minutes, it is not carried out twice"
             if isinstance(error, NoDaemon):
                 raise NoDaemon(f"{error.message}; this may still be carried out", hint) from None
             raise

@@ -157,6 +157,4 @@ def _token() -> str:
                 raise UnsafePlace(f"others can read the token in {file}", f"close it: chmod 600 {file}")
             return opened.read().strip()
     except FileNotFoundError:
-        raise UsageError(
-            "a hub is asked with a token, and there is none", f"give it as MEMD_TOKEN, or in {file}"
-        ) from None
+        raise UsageError("the hub needs a token, and there is none", f"give it as MEMD_TOKEN, or in {file}") from None

@@ -59,7 +59,7 @@ class PageGuard(HttpGuard):
         if host not in self.hosts:
             raise _refused("This host name is not memd's.", "Open the address that `memd web` printed.")
         if method not in ("GET", "HEAD", "POST"):
-            raise Rejected(405, Refused("There is no such way to ask."))
+            raise Rejected(405, Refused("The page does not take this kind of request."))
         if not _of_this_page(headers, host, method):
             raise _refused("Another page asked for this, and memd does not answer other pages.")
         # The way in, and files that are in every copy of memd.

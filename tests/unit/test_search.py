@@ -305,7 +305,7 @@ def test_what_rests_is_left_out_where_something_awake_answers_as_well(lab: Lab, 
     only = search(lab.stores, Ask("router", ("agent",), filters=Filters(tier=tier), today=TODAY), MAX_BYTES)
     assert shown(only) == ["lamp"]
     why = why_not(lab.stores, lab.stores.index("agent"), "memory/2026-02-10.md", 7, Ask("router hall", ("agent",)))
-    assert why["reasons"] == [f"it rests ({tier}), and what is awake answers as well: --all shows it"]
+    assert why["reasons"] == [f"it rests ({tier}), and awake memories answer as well: --all shows it"]
 
 
 def test_ageing_never_hides_the_only_or_the_better_answer(lab: Lab):

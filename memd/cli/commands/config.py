@@ -37,7 +37,7 @@ def show_settings(json: Json = False) -> None:
 @config_app.command(name="set")
 def set_setting(
     name: Annotated[str, typer.Argument(help="Such as embedding.provider.")],
-    value: Annotated[str, typer.Argument(help="What it is to be.")],
+    value: Annotated[str, typer.Argument(help="The new value.")],
     json: Json = False,
 ) -> None:
     """Writes one setting to the config file, and has a running daemon follow it.

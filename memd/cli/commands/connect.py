@@ -148,11 +148,11 @@ def _ns(agent: Agent, ns: str | None, scope: str) -> str:
     if not agent.elsewhere:
         return ""
     if not workspaces:
-        raise UsageError(f"there is no workspace yet that {agent.title} could have", "first: memd add DIR")
+        raise UsageError(f"there is no workspace yet for {agent.title}", "first: memd add DIR")
     here = Path.cwd()
     around = [one for one in workspaces if here.is_relative_to(one.root.resolve())]
     if not around and len(names) > 1:
-        raise UsageError(f"which workspace shall {agent.title} have?", f"name it with -n: {', '.join(names)}")
+        raise UsageError(f"which workspace should {agent.title} use?", f"name it with -n: {', '.join(names)}")
     return max(around or workspaces, key=lambda one: len(one.root.parts)).ns
 
 

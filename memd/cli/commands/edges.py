@@ -52,12 +52,12 @@ def remove(result: Result, args: Args) -> None:
 
 @method_command(edge_app, "edge.list", name="list")
 def list_edges(result: Result, args: Args) -> None:
-    console.lines((f"{_line(edge)}  ({edge['origin']})" for edge in result["edges"]), "no edge is like that")
+    console.lines((f"{_line(edge)}  ({edge['origin']})" for edge in result["edges"]), "no edge matches these filters")
 
 
 def _related(args: Args) -> None:
     if args["rm"] and args["weight"] is not None:
-        raise UsageError("a link that is removed has no weight")
+        raise UsageError("--weight and --rm exclude each other")
     args["rel"] = RELATED
 
 
@@ -79,11 +79,11 @@ def related(result: Result, args: Args) -> None:
 @method_command(app, "clusters")
 def clusters(result: Result, args: Args) -> None:
     lines = chain.from_iterable(map(_cluster, result["clusters"]))
-    console.lines(lines, "no memories are so much alike that they make a group")
+    console.lines(lines, "no memories are alike enough to form a group")
 
 
 def _cluster(cluster: Result) -> Iterator[str]:
-    state = "wants a summary" if cluster["wants_summary"] else f"summed up by {cluster['summary']}"
+    state = "has no summary" if cluster["wants_summary"] else f"summed up by {cluster['summary']}"
     yield f"{reports.count(cluster['size'], 'memory')}, {state}"
     yield from (f"  {memory['key']}  {memory['heading']}" for memory in cluster["memories"])
 
@@ -192,7 +192,7 @@ def _problem(edge: Any, known: Mapping[frozenset[str], str]) -> str:
     except UsageError as error:
         return error.message
     pair = frozenset((edge["from"], edge["to"]))
-    return "" if pair in known else f"{edge['from']} and {edge['to']} were none of the pairs"
+    return "" if pair in known else f"{edge['from']} and {edge['to']} are not one of the pairs"
 
 
 # --- context and summaries ----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show what each stage f
 
 @method_command(
     app, "context", words="query", exit_code=lambda result: code_of(result["memories"], result), explain=Explain,
-    query=typer.Argument(metavar="TASK...", help="What is to be done; quotes are not needed."),
+    query=typer.Argument(metavar="TASK...", help="The task; quotes are not needed."),
     budget=typer.Option("--budget", "-b"), observe=typer.Option("--observe/--no-observe"),
 )  # fmt: skip
 def context(result: Result, args: Args) -> None:
@@ -237,7 +237,7 @@ def _stages(result: Result) -> Iterator[str]:
 
 @method_command(
     app, "consolidate", words="text", defaults={"text": REQUIRED, "sources": REQUIRED},
-    text=typer.Argument(metavar="SUMMARY|-", help="What it says; - reads standard input."),
+    text=typer.Argument(metavar="SUMMARY|-", help="The text; - reads standard input."),
     sources=typer.Option("--sources", "-s", metavar="KEY,KEY"),
 )  # fmt: skip
 def consolidate(result: Result, args: Args) -> None:

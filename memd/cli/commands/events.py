@@ -69,7 +69,7 @@ class EventStream:
         """Show each event, until `count` of them had the field `counted`."""
         for event in self.events():
             if event["event"] == "dropped":
-                console.note(f"{event['dropped']} more came faster than they were taken here, and are not shown")
+                console.note(f"{event['dropped']} more events came faster than they could be shown, and are left out")
             show(event)
             if count is not None and counted in event:
                 count -= 1
@@ -96,7 +96,7 @@ def _wait_for_closed_pipe() -> None:
 
 @declared_command(
     app, "subscribe", words="query", exec=Exec, count=Count, color=Color, json=JsonLines,
-    query=typer.Argument(metavar="WORDS...", help="What to wait for; without words, every memory."),
+    query=typer.Argument(metavar="WORDS...", help="The words to wait for; without any, every memory."),
 )  # fmt: skip
 def subscribe(args: Args) -> None:
     """Shows each new or changed memory that matches, as it is saved.
@@ -105,9 +105,9 @@ def subscribe(args: Args) -> None:
     MEMD_LINE, MEMD_NS and MEMD_ROOT in its environment.
     """
     if args["json"] and args["exec"]:
-        raise UsageError("--json prints and --exec runs, not both", "CMD gets the JSON on its standard input")
+        raise UsageError("--json and --exec exclude each other", "CMD gets the JSON on its standard input")
     args["marks"] = not args["json"] and not args["exec"]
-    stream = EventStream("subscribe", args, "what was saved in between may be missing: memd query")
+    stream = EventStream("subscribe", args, "memories saved in between may be missing: memd query")
     awaited = f"“{one_line(args['query'])}”" if args["query"] else "every memory"
     console.note(f"waiting for {awaited} in {stream.where}")
     if not args["exec"]:
@@ -126,7 +126,7 @@ def subscribe(args: Args) -> None:
 
 
 def _run(command: str, event: Event) -> None:
-    """Run a command for a memory. What the note says reaches it as data, never as part of the command."""
+    """Run a command for a memory. The note's text reaches it as data, never as part of the command."""
     hit = event["hit"]
     facts = {"EVENT": event["event"], "KEY": hit["key"], "PATH": hit["path"], "LINE": hit["start_line"],
              "NS": hit["ns"], "ROOT": hit["root"]}  # fmt: skip
@@ -146,7 +146,7 @@ def _run(command: str, event: Event) -> None:
 )  # fmt: skip
 def watch(args: Args) -> None:
     """Shows what happens as it happens, and by whom. Ends with Ctrl-C."""
-    stream = EventStream("watch", args, "what happened in between: memd log")
+    stream = EventStream("watch", args, "see what happened in between: memd log")
     console.note(f"watching {stream.where}")
     _end_with_reader()
 

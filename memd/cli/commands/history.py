@@ -46,7 +46,7 @@ def _version_or_path(args: Args) -> None:
     """`KEY@N`, `KEY`, or the path of a file."""
     key, at, number = args["key"].rpartition("@")
     if at and not re.fullmatch(r"[1-9]\d{0,8}", number):
-        raise UsageError(f"{number!r} is no number of a version", f"memd history {key}")
+        raise UsageError(f"{number!r} is not the number of a version", f"memd history {key}")
     if at:
         args |= {"key": key, "version": int(number)}
     elif re.fullmatch(r"[^#]+\.mdk?", args["key"]):
@@ -68,7 +68,7 @@ def restore(result: Result, args: Args) -> None:
 
 @method_command(app, "log", defaults={"limit": 20}, since=DATE)
 def log(result: Result, args: Args) -> None:
-    console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "nothing of the kind was done")
+    console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "no action matches these filters")
 
 
 def _entry(entry: dict[str, Any]) -> Iterator[str]:

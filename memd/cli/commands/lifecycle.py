@@ -15,7 +15,7 @@ FINDINGS = {
     "clusters": "belong together and have no summary yet (memd consolidate)",
     "contradictions": "contradict each other",
     "doubtful": "say nearly the same with other numbers",
-    "stale": "have not been asked for in a long time, or have run out",
+    "stale": "have not been asked for in a long time, or have expired",
 }
 app = typer.Typer()
 
@@ -48,7 +48,7 @@ def sync_state(result: Result, args: Args) -> None:
     changed = f"{reports.count(result['memories'], 'memory')} and {reports.count(result['edges'], 'edge')} changed"
     console.line(f"{own}; {reports.count(result['others'], 'other machine')}: {changed}")
     if result["elsewhere"]:
-        console.note(f"{result['elsewhere']} of what they know is not here (yet)")
+        console.note(f"{result['elsewhere']} memories and edges that they know are not here (yet)")
     for line in result["garbage"]:
         console.note(one_line(f"left out: {line}"))
 

@@ -17,13 +17,13 @@ app = typer.Typer()
 
 
 @method_command(
-    app, "put", words="text", pinned=typer.Option("--pin/--no-pin", help="Never let it age, or let it again."),
+    app, "put", words="text", pinned=typer.Option("--pin/--no-pin", help="Never let it age; --no-pin ends that."),
     files=typer.Option("--file", metavar="PATH:REL"), tags=typer.Option("--tags", metavar="a,b"),
     ttl=typer.Option("--ttl", metavar="30d"), if_version=IF_VERSION,
 )  # fmt: skip
 def put(result: Result, args: Args) -> None:
     for other in result["similar"]:
-        console.note(f"it says nearly what `{other['key']}` says ({other['overlap']:.0%} of their words)")
+        console.note(f"`{other['key']}` says nearly the same ({other['overlap']:.0%} of the words)")
     if result["written"]:
         where = f" in {result['paths'][0]}" if result["paths"] else ""
         console.line(f"Put {result['key']}{where} (version {result['version']})")
@@ -61,7 +61,7 @@ def rm(result: Result, args: Args) -> None:
 
 def _show_purged(key: str, result: Result) -> None:
     for kept in result["kept"]:
-        console.note(f"out of reach: {kept['what']} ({kept['why']})")
+        console.note(f"not removed: {kept['what']} ({kept['why']})")
     versions, texts = (reports.count(result["purged"][f"{name}s"], name) for name in ("version", "text"))
     console.line(f"Forgot {key} for good: {versions}, {texts}")
 
@@ -82,7 +82,7 @@ def _list_then_purge(client: Client, params: Args, args: Args) -> Result:
 def gc(result: Result, args: Args) -> None:
     """Lists the memories that were deleted or whose time to live has run out, and those that rest.
 
-    --hard forgets the first ones for good. What rests is yours to remove: memd rm KEY.
+    --hard forgets the first ones for good. Dormant ones are yours to remove: memd rm KEY.
     """
     for purged in result["purged"]:
         _show_purged(purged["key"], purged)

@@ -68,7 +68,7 @@ def tree(result: Result, args: Args) -> None:
         console.line(f"{name}:{file}" if several else file)
         console.lines(f"  {_leaf(memory)}" for memory in memories)
     if not result["memories"]:
-        console.note("no memory is there" + (f" (under {args['path']})" if args["path"] else ""))
+        console.note("there are no memories" + (f" (under {args['path']})" if args["path"] else ""))
 
 
 def _leaf(memory: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ proposal_app = command_group(app, "proposal", "Shows what agents want to write, 
 def list_proposals(result: Result, args: Args) -> None:
     several = len(result["ns"]) > 1
     proposals = "\n\n".join(_proposal(row, several) for row in result["proposals"])
-    console.out_or_note(proposals, "no write of an agent waits for you")
+    console.out_or_note(proposals, "no proposal waits for you")
 
 
 @method_command(proposal_app, "proposal.accept", name="accept")
@@ -60,7 +60,7 @@ def _proposal(row: dict[str, Any], several: bool) -> str:
 def propose(result: Result, args: Args) -> None:
     """Puts a memory on a branch of git as a file of the team's layer, with a commit that is ready for review.
 
-    Your checkout stays as it is, and nothing is pushed. What looks like a secret is refused.
+    Your checkout stays as it is, and nothing is pushed. A text that looks like a secret is refused.
     """
     verb = "changed" if result["changed"] else "added"
     console.line(f"{result['path']} {verb} on the branch {result['branch']} (commit {result['commit'][:12]})")
@@ -70,7 +70,7 @@ def propose(result: Result, args: Args) -> None:
 
 # --- conflict: notes of which git or a file synchroniser has two versions -----------------------------------------
 
-conflict_app = command_group(app, "conflict", "Shows notes of which there are two versions, and makes one of them.")
+conflict_app = command_group(app, "conflict", "Shows notes that have two versions, and merges these.")
 
 
 @method_command(app, "conflict.list", name="conflicts", hidden=True)
@@ -100,7 +100,7 @@ def settle(result: Result, args: Args) -> None:
 
 @app.command("merge-note")
 def merge_note(
-    base: Annotated[Path, typer.Argument(help="What both sides began with (%O).")],
+    base: Annotated[Path, typer.Argument(help="The common base (%O).")],
     ours: Annotated[Path, typer.Argument(help="Our version (%A), which the merged note replaces.")],
     theirs: Annotated[Path, typer.Argument(help="The other version (%B).")],
     path: Annotated[Path | None, typer.Argument(help="Where the note is in the repository (%P).")] = None,

@@ -19,7 +19,7 @@ Format = Annotated[
         help="How hits are written; entries ranks whole entries by counting words.",
     ),
 ]
-ALL = typer.Option("--all", help="Also what rests (dormant, raw captures), and what comes close without answering.")
+ALL = typer.Option("--all", help="Also dormant memories, raw captures, and passages that are only close.")
 Full = Annotated[bool, typer.Option("--full", help="Show each passage whole, not only the lines that have the words.")]
 IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
 PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")
@@ -37,7 +37,7 @@ def query(args: Args) -> int:
 for _name, _hidden in (("query", False), ("search", True)):
     declared_command(
         app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=ALL, full=Full, color=Color,
-        query=typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes."),
+        query=typer.Argument(metavar="WORDS...", help="The text to look for; several words need no quotes."),
     )(query)  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def list_memories(result: Result, args: Args) -> None:
         console.page(hits.listing(result["memories"]))
     else:
         none = "there are no memories yet; write one: memd note TEXT"
-        console.note("no memory is like that" if result["roles"] else none)
+        console.note("no memory matches these filters" if result["roles"] else none)
     fast_search.note_unknown_role(args["role"], result["roles"])
 
 
@@ -146,7 +146,7 @@ Misses = Annotated[bool, typer.Option("--misses", help="Show what was not found,
 
 def _one_exam(args: Args) -> None:
     if bool(args["path"]) == args["self"]:
-        raise UsageError("an exam is a file of questions, or --self", "for example: memd eval --self")
+        raise UsageError("name a file of questions, or say --self", "for example: memd eval --self")
     if args["path"] and not Path(args["path"]).is_file():
         raise NotFound(f"there is no file {args['path']}", "how to write one: memd eval --help")
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from memd.protocol.methods.server import HelloResult
 
 POLL_SECONDS = 0.2
-Describe = Annotated[
-    bool, typer.Option("--json", help="Serve nobody: print what a session would be, as JSON, and end.")
-]
+Describe = Annotated[bool, typer.Option("--json", help="Print as JSON what a session would have, and end.")]
 app = typer.Typer()
 
 
@@ -76,7 +74,7 @@ def _running() -> HelloResult | None:
 def _show_running(verb: str, json: bool) -> None:
     hello = _running()
     if not hello:
-        raise NoDaemon("the daemon was started and is gone again", "see why: memd logs")
+        raise NoDaemon("the daemon started and ended again", "see why: memd logs")
     console.show(hello, f"memd {hello['version']} {verb} (pid {hello['pid']})", json)
 
 
@@ -97,7 +95,7 @@ def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one o
 @app.command()
 def web(
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="Listen here; else on 8427 or any.")
+        int | None, typer.Option("--port", min=1, max=65535, help="The port; else 8427, or any free one.")
     ] = None,
     ns: Annotated[str | None, typer.Option("--ns", "-n", help="Show this workspace and no other.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Change nothing.")] = False,
@@ -199,7 +197,7 @@ def _was_rotated(log: BinaryIO, file: Path) -> bool:
 
 Read = Annotated[bool, typer.Option("--read", help="It may read.")]
 
-token_app = command_group(app, "token", "Lets other machines in by the hub, and shuts them out.")
+token_app = command_group(app, "token", "Makes, lists and revokes the tokens for the hub.")
 
 
 @app.command()
@@ -228,7 +226,7 @@ def serve(
 
 def _read_or_write(args: Args) -> None:
     if args["read"] == args["write"]:
-        raise UsageError("a token is to read, or to write as well", "give --read or --write")
+        raise UsageError("a token may read, or read and write", "give --read or --write")
 
 
 @method_command(

@@ -78,7 +78,7 @@ def uninstall(
 def _confirm(places: list[Path]) -> None:
     if not console.can_ask():
         raise UsageError(
-            "--purge removes memd's state and settings, and nobody can be asked here", "if you mean it: --yes"
+            "--purge removes memd's state and settings, and there is no terminal to ask on", "if you mean it: --yes"
         )
     for place in places:
         console.note(f"to be removed: {place}")

@@ -24,7 +24,7 @@ from memd.version import __version__
 
 MANY = 20
 """Lines of one kind that are shown before the rest is counted."""
-FILE = typer.Argument(metavar="FILE", help="What memd export wrote.")
+FILE = typer.Argument(metavar="FILE", help="A file that memd export wrote.")
 PATHS = typer.Argument(metavar="PATH...", help="Folders, Markdown files, JSON lines.")
 DIRECTORY = typer.Argument(metavar="[DIR]", help="Where to.")
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to a file.")]
@@ -172,8 +172,8 @@ def ingest(result: Result, args: Args) -> None:
     """Copies memories of other tools into the workspace.
 
     Markdown trees, .ai-knowledge, .muxcode/memory, JSON lines, the memory folders of Claude Code and Codex, and
-    sessions (~/.claude/projects, ~/.codex/sessions, conversations.json of ChatGPT and Claude). What is here already
-    is copied nowhere.
+    sessions (~/.claude/projects, ~/.codex/sessions, conversations.json of ChatGPT and Claude). A text that is here
+    already is not copied.
     """
     import_export(result, args)
 
@@ -220,7 +220,7 @@ def restore_backup(
 ) -> None:
     """Puts a copy of state.db back.
 
-    A running daemon is stopped for it and started again. What is replaced is put aside; the notes stay as they are.
+    A running daemon is stopped for it and started again. The replaced ledger is put aside; the notes stay as they are.
     """
     if not file.is_file():
         raise NotFound(f"there is no file {file}", f"the nightly ones are in {paths.state_dir() / 'backups'}")

@@ -43,7 +43,7 @@ def _prepare(args: Args) -> None:
     place = Path(args["path"]).resolve()
     if not place.exists() and not args["force"]:
         near = did_you_mean(place.name, (one.name for one in place.parent.glob("*/")))
-        raise UsageError(f"{place} does not exist{near}", "if it will be there later, say so: --force")
+        raise UsageError(f"{place} does not exist{near}", "to add it before it exists: --force")
     paths.check_notes_place(place)
     args |= {"path": str(place), "wait": not args["no_wait"]}
     args["globs"] = args["globs"] or _globs(place, args["preset"])
@@ -130,7 +130,7 @@ def init(
     Nothing is committed and nothing is pushed. Every clone needs it once: git keeps the driver out of what is cloned.
     """
     if not git:
-        raise UsageError("there is nothing to set up but git", "memd workspace init --git")
+        raise UsageError("only git can be set up", "memd workspace init --git")
     from memd.config.load import load
 
     root = directory.resolve()

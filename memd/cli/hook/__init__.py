@@ -106,7 +106,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, LookupError):
         # Its text is the bare key, which says nothing alone.
         return f"something that the hook needs is missing: {error}"
-    return (str(error) or "the hook failed and does not know why") + (f"; {hint}" if hint else "")
+    return (str(error) or "the hook failed for an unknown reason") + (f"; {hint}" if hint else "")
 
 
 def _time_limit(event: str, settings: dict[str, Any]) -> float:

@@ -445,7 +445,7 @@ class Embedding:
         self._tell_server()
 
     def _embed_some(self) -> bool:
-        """Embed the most urgent chunks; False when there are none. Of those alike, other languages come last."""
+        """Embed the most urgent chunks; False when there are none. Other languages come last."""
         for model, among, pending in self.backlog.steps():
             try:
                 if self._embed_with(model, among, pending):

@@ -87,7 +87,7 @@ def _summary_links(target: keys.KeyTarget, text: str | None, sources: tuple[str,
     others = [entry for entry in before if (link := metadata.declared_link(entry)) is None or link.rel != CONTAINS]
     if len(others) == len(before) and text and sections.memory_in(target.path, text, target.slug) is not None:
         raise Refused(f"`{target.key}` is no summary, and its text would be replaced",
-                      f"choose another key; or say it yourself: memd put {target.key}")  # fmt: skip
+                      f"choose another key, or replace the text: memd put {target.key}")  # fmt: skip
     return [*others, *(metadata.entry_of(CONTAINS, source, None) for source in sources)]
 
 

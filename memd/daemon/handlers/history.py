@@ -91,7 +91,7 @@ def _action_to_undo(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], requ
     if row["state"] != "done":
         raise Refused(f"action {row['id']} failed and changed nothing", f"memd log --what {row['what']}")
     if row["undone"] is not None:
-        raise Refused(f"action {row['id']} was undone already", f"to undo that again: memd undo {row['undone']}")
+        raise Refused(f"action {row['id']} was undone already", f"to take that back: memd undo {row['undone']}")
     if not (row["spliced"] or row["shifted"]):
         raise Refused(f"action {row['id']} ({row['what']}) changed nothing that could be put back", "memd log")
     return row

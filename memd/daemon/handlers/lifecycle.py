@@ -82,7 +82,7 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
     before, after = DELETED if row["deleted"] else row["tier"], DELETED if verb == "delete" else tier
     repeated = await writer.repeated()
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not repeated:
-        raise Refused(f"`{target.key}` is pinned, so it stays at hand", f"memd curate {target.key} unpin")
+        raise Refused(f"`{target.key}` is pinned, and only `promote` moves it", f"memd curate {target.key} unpin")
     if before == after and not repeated:
         return {**writer.untouched(target.key), **_change_of("tier", before, before)}
 

@@ -156,7 +156,7 @@ def check(key: str, text: str | None, facts: Result, files: tuple[str, ...], max
     if text and set(text.encode()) & set(read.CONTROL):
         raise UsageError("`text` has control characters, as binary data has", "write it down in words")
     if text and len(text.encode()) > max_bytes // 2:
-        raise Refused("the text is too long for one memory", "cut it into several, or raise index.max_file_kb")
+        raise Refused("the text is too long for one memory", "split it, or raise index.max_file_kb")
     if any(not tag or set(tag) & set(",\n\"'<>") for tag in facts.get("tags", ())):
         raise UsageError("a tag is a word without commas and quotes")
     ttl = facts.get("ttl")

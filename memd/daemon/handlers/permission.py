@@ -36,7 +36,7 @@ def bound_params(
     if not (bound := connection.bound) or (method.about_daemon and method.for_bound):
         return params
     if method.about_daemon:
-        raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is about more than that", "")
+        raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is not about one workspace", "")
     named = params.get("ns")
     if named in (None, []):
         return {**params, "ns": bound}
@@ -80,7 +80,7 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
         return
     if method.about_daemon or any(parameter.opened for parameter in parameters_of(method.name).values()):
         # A proposal is kept in one workspace, and what a file says may have changed when it is accepted.
-        raise Refused(f"`{method.name}` is left to people and to those in server.trusted", "ask the owner to do it")
+        raise Refused(f"`{method.name}` is only for people and the authors in server.trusted", "ask the owner to do it")
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}

@@ -60,8 +60,8 @@ class WorkspaceWriter:
         workspace, most = self.index.workspace, self.ctx.max_bytes
         if not is_memory_path(workspace, path):
             raise Refused(
-                f"{path} would not be among the files of {workspace.ns}, which are {', '.join(workspace.globs)}",
-                "choose another name, or take it in with a further glob in the config file, then: memd restart",
+                f"{path} does not match the globs of {workspace.ns}: {', '.join(workspace.globs)}",
+                "choose another name, or add a glob for it in the config file, then: memd restart",
             )
         if size > most:
             raise Refused(

@@ -175,7 +175,7 @@ class ClientConnection:
         self._writer = writer
         self._seconds = seconds
         self.pace = RateLimit(per_second)
-        self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was left undone; wait")
+        self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was not made; wait")
         self.bound = ""
         """The one workspace that this connection may speak of; empty means any."""
         self.mask_secrets = False

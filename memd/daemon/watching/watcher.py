@@ -101,7 +101,7 @@ class Watcher:
         if error.errno != errno.ENOSYS:
             self._unusable = f"{error.strerror}; {LIMIT_FIX}"
             return
-        self._unusable = f"{error.strerror}; its own observer says when to look"
+        self._unusable = f"{error.strerror}; the system's own observer reports changes"
         from memd.daemon.watching.native_watch import NativeWatch
 
         self._native = NativeWatch(self._nudge)

@@ -96,5 +96,5 @@ class LedgerGuard:
         ledger, folder = self._stores.ledger, self._stores.folder / backups.FOLDER
         kept = ledger.copy = backups.make(ledger, folder, datetime.now())
         why = f"{LedgerPlace.TAKEN.value}; nothing is written, and what memd had is in {kept}"
-        self._health.set(TROUBLE, why, f"memd restart goes on with that file, memd restore-backup {kept} without")
+        self._health.set(TROUBLE, why, f"memd restart takes that file, memd restore-backup {kept} the copy")
         log.error("%s", why)

@@ -445,7 +445,7 @@ class Worker:
         ns, root = index.workspace.ns, index.workspace.root
         if report.held:
             why = f"{root} is gone" if index.missing else f"{report.held} files of {ns} vanished at once"
-            hint = f"bring them back, or let them go: memd sync -n {ns} --accept-missing"
+            hint = f"bring them back, or, if they are meant to be gone: memd sync -n {ns} --accept-missing"
             if self.health.set(f"held:{ns}", why, hint):
                 log.warning("%s; their memories are held", why)
         elif not index.held:

@@ -183,7 +183,7 @@ def _from_remains(damaged: Path, fresh: Path) -> str:
         remove(fresh)
         return ""
     lost = f"of {OBSERVED}, rows of {', '.join(torn)} {GONE}" if torn else "nothing seems to be lost"
-    return f"what can be read of it took its place; {lost}; the notes are read again"
+    return f"its readable rows took its place; {lost}; the notes are read again"
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:

@@ -329,7 +329,7 @@ def _collection_differs(stores: OwnStores, index: OwnIndex) -> str:
 
 def _difference(missing: int, extra: int) -> str:
     parts = [f"{missing:,} chunks are missing"] if missing else []
-    parts += [f"{extra:,} are left from before"] if extra else []
+    parts += [f"{extra:,} are left over"] if extra else []
     return ", ".join(parts)
 
 
@@ -368,13 +368,13 @@ def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[J
 def _secret_finding(ns: str, secrets: list[JsonObject], looked: str, complete: bool) -> DoctorFinding:
     name = f"{ns}: secrets"
     if not secrets:
-        hint = "memd doctor --secrets, when less is going on"
+        hint = "memd doctor --secrets, when the machine is less busy"
         return DoctorFinding(name, "ok" if complete else "warn", f"none seen in {looked}", hint)
     places = [f"{secret['path']}:{secret['line']} {secret['kind']}" for secret in secrets[:MOST_SHOWN]]
     if len(secrets) > MOST_SHOWN:
         places.append(f"and {len(secrets) - MOST_SHOWN:,} more; --json lists them")
     head = f"{_count(len(secrets), 'line')} in {looked} may hold one"
-    return DoctorFinding(name, "warn", "\n".join([head, *places]), "take them out of the notes, and change the secrets")
+    return DoctorFinding(name, "warn", "\n".join([head, *places]), "remove them from the notes, and change the secrets")
 
 
 def _count(number: int, noun: str) -> str:

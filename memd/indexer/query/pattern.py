@@ -98,6 +98,4 @@ def _compiled(wanted: str, flags: int) -> regex.Pattern[str]:
 def _wrong(wanted: str, what: str, at: int | None) -> UsageError:
     where = "" if at is None else f" at character {at + 1}"
     shown = "" if at is None or "\n" in wanted else f"{wanted}\n{' ' * at}^\n"
-    return UsageError(
-        f"that is no regular expression: {what}{where}", f"{shown}without -E it is looked for as it stands"
-    )
+    return UsageError(f"this is not a regular expression: {what}{where}", f"{shown}without -E it is taken literally")

@@ -128,7 +128,7 @@ def _credit(chunks: ChunkFacts) -> Values:
 
 @lru_cache(maxsize=1_000)
 def _importance(facts: str) -> float:
-    """From -1 to 1: the priority and the importance that the note declares. What fading leaves counts in contexts."""
+    """From -1 to 1: the priority and the importance that the note declares. The faded one counts in contexts."""
     declared = json.loads(facts)
     importance = declared.get("importance")
     base = BASE if importance is None else float(importance)

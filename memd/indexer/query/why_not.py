@@ -39,7 +39,7 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
         return {**passage, "reasons": ["it is not in the index yet: ask again in a moment"]}
     awake, _ = search.without_resting(found, ask)
     if not any(one is own for one in awake.candidates):
-        reason = f"it rests ({own.row['tier']}), and what is awake answers as well: --all shows it"
+        reason = f"it rests ({own.row['tier']}), and awake memories answer as well: --all shows it"
         return {**passage, "reasons": [reason]}
     return {**passage, **_place(ask, awake, own)}
 

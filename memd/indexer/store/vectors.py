@@ -291,7 +291,7 @@ class VectorStore:
         return self.wait_for(lambda: self.in_step and not self._doubted and not self.trouble, seconds)
 
     def wait_for(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait for the sender. What is in trouble is tried now; what fails meanwhile once more: it may just be gone."""
+        """Wait for the sender. A workspace in trouble is tried now, one that fails meanwhile once more."""
         until = None if seconds is None else time.monotonic() + seconds
         with self.changed:
             for _ in range(1 if self.trouble else 2):

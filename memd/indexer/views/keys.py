@@ -237,7 +237,7 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
         hint = suggest_keys(stores, [index], key)
         raise UsageError(f"`{key}` is a file of several memories ({others[0]})", hint)
     if DATE.fullmatch(name) or PurePosixPath(name).suffix in (".md", ".mdk"):
-        raise UsageError(f"`{key}` cannot be the key of a new memory", "a day is written with memd note; leave out .md")
+        raise UsageError(f"`{key}` cannot be the key of a new memory", "leave out .md; for a day: memd note")
     if not inside(index, path) or path == INDEX:
         raise Refused(f"{path} would not be a memory of this workspace", "its globs leave it out: memd workspaces")
     return KeyTarget(name, path, "")

@@ -280,7 +280,7 @@ def undo(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str
 
 
 def _undo_life_changes(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str) -> ActionResult:
-    """Undo an action that changed no file. What a person put back ages anew, or the next reflect would redo it."""
+    """Undo an action that changed no file. A memory put back by a person ages anew, or reflect would redo it."""
     if (before := actions.by_request(stores.ledger.reader, request)) is not None:
         return ActionResult(before["id"], repeated=True, key=before["key"], back=json.loads(before["detail"])["back"])
     with stores.ledger.write() as connection:
