@@ -85,7 +85,7 @@ decay-unaccessed = "tier=stm age>72h access<5 → decay 0.97 floor 0.2"
 prune-low-utility = "off"
 ```
 
-`memd rule set` and `memd rule rm` write this table, leave every other byte of the file as it was, and hold at once.
+`memd rule set` and `memd rule rm` write this table and hold at once.
 Rules cannot be given in the environment.
 """
 

@@ -45,7 +45,7 @@ class MemdError(Exception):
     retryable = False
 
     def __init_subclass__(cls, **told: str | int) -> None:
-        """What differs from the error above it."""
+        """The differences from the error above it."""
         for name, value in told.items():
             setattr(cls, name, value)
 
@@ -127,7 +127,7 @@ class ContextMismatch(Conflict, code="context_mismatch", rpc_code=-32018):
 
 
 class SecretFound(Refused, code="secret", rpc_code=-32019):
-    """What was to be written looks like a key, a token or a password."""
+    """A text that was to be written looks like a key, a token or a password."""
 
 
 class Proposed(Refused, code="proposed", rpc_code=-32022):

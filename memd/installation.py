@@ -49,7 +49,7 @@ def _is_pipx() -> bool:
 
 
 def _source(extra: str) -> list[str]:
-    """What to give to an installer for memd with an extra: by its name, or from where it was installed before."""
+    """The argument for an installer of memd with an extra: by its name, or from where it was installed before."""
     own = metadata_of(DISTRIBUTION)
     direct: dict[str, Any] = json.loads((own and own.read_text("direct_url.json")) or "{}")
     named = f"{DISTRIBUTION}[{extra}]"
@@ -63,7 +63,7 @@ def _source(extra: str) -> list[str]:
 
 
 def metadata_of(name: str) -> Distribution | None:
-    """What is known of a distribution in this environment."""
+    """The facts of a distribution in this environment."""
     # Takes longer to import than everything else here.
     from importlib import metadata
 

@@ -59,7 +59,7 @@ def digest_of(data: bytes | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the Markdown itself says about a memory."""
+    """The facts that the Markdown itself declares about a memory."""
 
     title: str = ""
     summary: str = ""
@@ -143,7 +143,7 @@ RELATIONS: dict[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must be; empty means anything."""
+    """The filters of a hit; empty means anything."""
 
     kind: str = ""
     tags: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question found."""
+    """The result of a question."""
 
     hits: list[Hit]
     verdict: str
@@ -225,7 +225,7 @@ class Answer:
     missing: tuple[str, ...] = ()
     """Words that no note has in any form."""
     near: list[Hit] = field(default_factory=list)
-    """What came closest besides the hits, which is no answer."""
+    """The closest passages besides the hits, which are no answer."""
     resting: int = 0
     """How many more would be hits if they did not rest."""
     unread: dict[str, list[str]] = field(default_factory=dict)

@@ -64,7 +64,7 @@ INSERTED = re.compile(
     r"|\A# AGENTS\.md instructions for .*|\ACaveat: The messages below.*",
     re.DOTALL,
 )
-"""What programs put into a person's messages."""
+"""Text that programs put into a person's messages."""
 
 
 def said(content: Any, kind: str = "text") -> str:

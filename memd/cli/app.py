@@ -38,7 +38,7 @@ class LazyCommands(Mapping[str, Any]):
         self._modules = {name: module for module, names in MODULES.items() for name in names.split()}
 
     def info(self, name: str) -> Any:
-        """What Typer knows of a command, or a group of commands, before it is built."""
+        """The data that Typer has of a command, or a group of commands, before it is built."""
         commands: typer.Typer = import_module(f"memd.cli.commands.{self._modules[name]}").app
         every: tuple[Any, ...] = (*commands.registered_commands, *commands.registered_groups)
         return next(one for one in every if (one.name or one.callback.__name__.replace("_", "-")) == name)
@@ -81,7 +81,7 @@ class LazyGroup(TyperGroup):
             formatter.write(f"memd help --all lists {more} more, by what they are for.\n")
 
     def sentence(self, name: str) -> str:
-        """What a command does, in a sentence."""
+        """A command's purpose, in a sentence."""
         info = self.commands.info(name)  # type: ignore[attr-defined]
         grouped = isinstance(info, typer.models.TyperInfo)
         text = solve_typer_info_help(info) if grouped else info.help or inspect.getdoc(info.callback) or ""

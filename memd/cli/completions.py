@@ -1,4 +1,4 @@
-"""What the shell offers to complete: names that only the daemon knows. It is asked if it runs, and never started."""
+"""Completions for the shell: names that only the daemon knows. It is asked if it runs, and never started."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ BY_NAME = {"key": _keys, "from": _keys, "to": _keys, "keys": _keys, "role": _rol
 
 
 def of(method: str, parameter: str) -> Any:
-    """What completes a parameter of a declared method; None for nothing."""
+    """The function that completes a parameter of a declared method; None for nothing."""
     return _jobs if (method, parameter) == ("job.run", "name") else BY_NAME.get(parameter)

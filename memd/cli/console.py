@@ -106,7 +106,7 @@ def text(exact: str) -> None:
 
 
 def quoted(exact: str) -> None:
-    """What a note says: made safe for a terminal, and for a pipe as it is."""
+    """The text of a note: made safe for a terminal, and for a pipe as it is."""
     if on_terminal(sys.stdout):
         out(neutralise(exact.removesuffix("\n")))
     else:

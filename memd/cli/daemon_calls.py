@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REMOTE = "MEMD_REMOTE"
 """The variable of the environment that has the address of a hub."""
 PAGES = {"bus": ("entries", 200), "list": ("memories", 1_000), "tree": ("memories", 5_000)}
-"""What the rows of an answer are called, and the most that one answer has."""
+"""The name of an answer's rows, and the most that one answer has."""
 GREP_PAGE = 1_000
 BAR_WIDTH = 30
 REDRAW_SECONDS = 0.05
@@ -111,7 +111,7 @@ def all_rows(client: Client, method: str, params: dict[str, Any], limit: int | N
 
 
 def all_blocks(client: Client, params: dict[str, Any], limit: int) -> dict[str, Any]:
-    """What `grep` finds, up to `limit` blocks, all for 0."""
+    """The matches of `grep`, up to `limit` blocks, all for 0."""
     result = client.call("grep", {**params, "max_results": min(limit or GREP_PAGE, GREP_PAGE)})
     while result["next"] and (not limit or len(result["blocks"]) < limit):
         left = min(limit - len(result["blocks"]) if limit else GREP_PAGE, GREP_PAGE)

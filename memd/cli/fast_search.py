@@ -39,7 +39,7 @@ class TypedQuery:
         self.format: str = hits.FORMAT_ALIASES.get(format_, format_)
 
     def params(self) -> dict[str, Any]:
-        """What goes to the daemon: only what was typed."""
+        """The parameters for the daemon: only those that were typed."""
         names = BUS_PARAMS if self.format == "entries" else QUERY.params
         params = {**_typed(self.args, names), "query": self.query}
         if not self.json and self.format in ("text", "grep"):

@@ -41,7 +41,7 @@ def render(result: Mapping[str, Any], colour: bool, full: bool = False) -> str:
 
 
 def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
-    """What to say beside the hits: that there are none, that they are weak, that memd is not at its best.
+    """Remarks beside the hits: that there are none, that they are weak, that memd is not at its best.
 
     `shown` says that what is only close was shown with them.
     """
@@ -258,7 +258,7 @@ def written(name: str, result: Mapping[str, Any], colour: bool, full: bool = Fal
 
 
 def blocks(result: Mapping[str, Any], colour: bool) -> str:
-    """What `grep` found: each block with its file and the line of its first match."""
+    """The matches of `grep`: each block with its file and the line of its first match."""
     several = len(result["ns"]) > 1
     return "\n".join(
         _block(block, several, block["line"], _marked_lines(block, colour), colour) for block in result["blocks"]
@@ -266,7 +266,7 @@ def blocks(result: Mapping[str, Any], colour: bool) -> str:
 
 
 def entries(result: Mapping[str, Any]) -> str:
-    """What was ranked by counting words: each entry whole, under its role, title, time and score."""
+    """Entries that were ranked by counting words: each whole, under its role, title, time and score."""
     return "\n\n".join(_entry(entry) for entry in result["entries"])
 
 

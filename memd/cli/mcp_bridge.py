@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STDIN, STDOUT = 0, 1
 PIPE_BYTES = 4096
-"""What a pipe that is ready takes without making us wait."""
+"""The bytes that a ready pipe takes without making us wait."""
 MAX_BUFFERED = 1 << 20
 """While this much is still to be written, nothing more is read."""
 LOOK_MS = 1_000
@@ -60,7 +60,7 @@ def run(args: dict[str, Any]) -> int:
 
 
 def describe(args: dict[str, Any]) -> dict[str, Any]:
-    """What a session would be like, from one that is opened and left."""
+    """The description of a session, from one that is opened and left."""
     session = open_session(_open_params(args), not args.get("no_start"))
     session.close()
     return session.answer
@@ -290,7 +290,7 @@ class DaemonSession(Connection):
     """A connection that becomes an MCP session: from then on bytes come and go without waiting."""
 
     answer: dict[str, Any]
-    """What the daemon answered: profile, workspace, tools."""
+    """The daemon's answer: profile, workspace, tools."""
 
     def open(self, params: dict[str, Any]) -> None:
         self.send(wire.encode_request(1, "mcp.open", params))
@@ -314,7 +314,7 @@ class DaemonSession(Connection):
             raise Closed from None
 
     def read(self) -> bytes:
-        """What has come; Closed when the daemon hung up."""
+        """The bytes that have come; Closed when the daemon hung up."""
         try:
             data = self._socket.recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):

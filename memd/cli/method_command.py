@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memd.protocol.methods import Method
 
 Args = dict[str, Any]
-"""What a person typed, by the names of the parameters; None, or False, where nothing was."""
+"""The typed values, by the names of the parameters; None, or False, where nothing was."""
 Result = Mapping[str, Any]
 Run = Callable[[Args], int | None]
 
@@ -51,7 +51,7 @@ UNSPLIT = ("files", "globs")
 """Lists whose entries may hold commas."""
 UNBOUNDED = 10**9
 EVIDENT = ("any", "none")
-"""What need not be said of an option that is left out."""
+"""Defaults that the help need not name."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
 Ns = Annotated[
@@ -122,7 +122,7 @@ def method_command(
 
 
 def wire_params(client: Client, method: str, args: Args) -> Args:
-    """What goes to the daemon: what was typed, the workspace that is meant, and the time of day here."""
+    """The parameters for the daemon: those typed, the workspace that is meant, and the time of day here."""
     from memd.protocol.methods.base import parameters_of
 
     declared = parameters_of(method)
@@ -278,7 +278,7 @@ class DeclaredCommand:
         return self._defaults.get(parameter.name, parameter.default if parameter.type == "true or false" else None)
 
     def _shown_default(self, parameter: Parameter) -> str | bool:
-        """What `--help` says of leaving it out."""
+        """The help about leaving it out."""
         if parameter.name in self._defaults or parameter.type == "true or false" or self._is_required(parameter):
             return parameter.name in self._defaults
         if parameter.unset:
@@ -304,7 +304,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _about(parameter: Parameter) -> str:
-    """What a parameter means; where it says `as in` another method, what it means there."""
+    """The meaning of a parameter; where it says `as in` another method, what it means there."""
     from memd.protocol.methods.base import parameters_of
 
     other = re.fullmatch(r"as in `(.+)`", parameter.about)

@@ -111,7 +111,7 @@ def _proposals(result: Mapping[str, Any]) -> str:
 
 
 def reloaded(result: Mapping[str, Any]) -> str:
-    """What a daemon that read its settings anew says."""
+    """The answer of a daemon that read its settings anew."""
     if not result["changed"]:
         return "the daemon has this value already, or its environment overrides it: memd config show"
     followed = [name for name in result["changed"] if name not in result["restart"]]
@@ -142,7 +142,7 @@ def _model(result: Mapping[str, Any]) -> str:
 
 
 def _languages(rows: list[dict[str, Any]]) -> list[str]:
-    """What made workspaces need the model for other languages; `zh: MEMORY.md:3` is told as `zh, MEMORY.md:3`."""
+    """Reasons for the model for other languages; `zh: MEMORY.md:3` is told as `zh, MEMORY.md:3`."""
     found = [(row["ns"], why.replace(": ", ", ", 1)) for row in rows for why in row.get("languages") or ()]
     return [line for ns, why in found[:MAX_SKIPPED] for line in _fact("languages", f"workspace {ns}: {why}")]
 
@@ -222,7 +222,7 @@ def place(memory: Mapping[str, Any]) -> str:
 
 
 def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
-    """What `memd add` says; `others` counts the Markdown files that it does not take for memory."""
+    """The answer of `memd add`; `others` counts the Markdown files that it does not take for memory."""
     entry = result["workspace"]
     name, root, globs = one_line(entry["ns"]), one_line(entry["root"]), entry.get("globs") or []
     verb = "is watched now" if result.get("added", True) else "was a workspace already"

@@ -86,7 +86,7 @@ def _check_manager() -> None:
 
 
 def _make_own_places() -> None:
-    """What is not there when the service starts stays closed to it."""
+    """A folder that is missing when the service starts stays closed to it."""
     paths.private_dir(paths.state_dir())
     paths.private_dir(paths.unanswered_dir())
     paths.config_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -230,7 +230,7 @@ def _remove(place: Path) -> None:
 
 
 def _remove_completion() -> list[Path]:
-    """What `memd --install-completion` wrote; the files that are gone now."""
+    """The files that `memd --install-completion` wrote; the files that are gone now."""
     if os.environ.get("MEMD_HOME"):
         return []
     gone = [file for file in (Path.home() / name for name in COMPLETIONS) if file.is_file()]

@@ -1,4 +1,4 @@
-"""What the address of a server may be, and when it is safe to send something there."""
+"""The form of a server's address, and when it is safe to send something there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def url_problem(text: str) -> str:
-    """What an address must be instead; empty if it is right, or left to the default."""
+    """The form that an address must have; empty if it is right, or left to the default."""
     try:
         parts = urlsplit(text)
         named = not text or (parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0)
@@ -24,7 +24,7 @@ def url_problem(text: str) -> str:
 
 
 def variable_problem(text: str) -> str:
-    """What the name of an environment variable must be instead; empty if it is right, or left out."""
+    """The form that the name of an environment variable must have; empty if it is right, or left out."""
     return "" if not text or _VARIABLE.fullmatch(text) else "the name of an environment variable, not what it holds"
 
 

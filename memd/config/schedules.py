@@ -83,7 +83,7 @@ def parse(text: str) -> Schedule | None:
 
 
 def problem(text: str) -> str:
-    """What is wrong with a schedule, in words that follow "must be"; empty when nothing is."""
+    """The mistake in a schedule, in words that follow "must be"; empty when nothing is."""
     try:
         parse(text)
     except ValueError as error:

@@ -51,7 +51,7 @@ class WatchSettings(Section):
 
 
 class IndexSettings(Section):
-    """What is indexed."""
+    """Which files are indexed, and how many workspaces are kept open."""
 
     max_file_kb: Annotated[int, between(1, 1_000_000)] = 4_096
     """Larger files are left out and listed in `memd status`."""
@@ -104,7 +104,7 @@ class EmbeddingSettings(Section):
 
     @property
     def source(self) -> str:
-        """What loads the same model again, for the ledger; where a key is, never the key."""
+        """The description by which the same model is loaded again; where a key is, never the key."""
         local, server = ("pooling", "normalize"), ("url", "dimensions", "key_env", "key_file", "plain_http")
         names = ("model", *(server if self.provider in SERVERS else local))
         return json.dumps({"provider": self.provider} | {name: getattr(self, name) for name in names})
@@ -171,7 +171,7 @@ class LinksSettings(Section):
 
 
 class HistorySettings(Section):
-    """What is kept of the past."""
+    """How long the past is kept."""
 
     keep_days: Annotated[int, between(0, 36_500)] = 0
     """Days after which a former text of a memory is dropped, and a change can no longer be undone; the current and
@@ -179,24 +179,24 @@ class HistorySettings(Section):
 
 
 class JobsSettings(Section):
-    """What runs by the clock: an interval, five cron fields in local time, or `off`."""
+    """The jobs that run by the clock: each has an interval, five cron fields in local time, or `off`."""
 
     reflect: Schedule = "1h"
-    """Counts accesses, applies the rules, lets links age."""
+    """Counts accesses, moves memories by the rules, links and judges similar ones."""
     decay: Schedule = "20 0 * * *"
-    """Lets the importance of memories fade that nobody asks for."""
+    """Lets importance fade by the rules, strengthens links that were used, lets the others fade."""
     link: Schedule = "15m"
-    """Links memories that name each other or say the same: what no write has linked."""
+    """Links memories that name each other or are alike, where no write has done so."""
     backup: Schedule = "30 3 * * *"
     """Copies the ledger; seven copies are kept."""
     selfexam: Schedule = "0 4 * * *"
     """Asks probes made from your notes, whose trend `status` shows."""
     reconcile: Schedule = "30 4 * * *"
-    """Compares text index and vectors with the ledger, and mends them."""
+    """Compares text index and vectors with the ledger, chunk by chunk, and mends what differs."""
     compact: Schedule = "0 5 * * 0"
-    """Sweeps up, drops what `history.keep_days` lets go, gives free room back."""
+    """Removes leftovers, drops what `history.keep_days` lets go, shrinks `state.db` if over a quarter of it is free."""
     jitter_s: Annotated[int, between(0, 3_600)] = 60
-    """Seconds by which a run is put off at random, and never more than a tenth of its interval."""
+    """Seconds by which a run is put off at random, and never more than a tenth of the way to the next one."""
 
 
 class OutlineSettings(Section):
@@ -220,7 +220,7 @@ class ServerSettings(Section):
     cross_workspace: bool = False
     """Let a connection that is bound to one workspace, as an agent's is, name others."""
     trust: Literal["write", "propose"] = "write"
-    """What becomes of writes by others than a person: `write` carries them out at once; `propose` keeps them until a
+    """Writes by others than a person: `write` carries them out at once; `propose` keeps them until a
     person says `memd proposal accept`."""
     trusted: str = ""
     """With `propose`: authors whose writes are carried out at once, with spaces between: `mcp:codex hook:*`."""
@@ -261,7 +261,7 @@ class DaemonSettings(Section):
 
 
 class HooksSettings(Section):
-    """What `memd hook` does inside an agent; read by each hook anew, so that no restart is needed."""
+    """How `memd hook` works inside an agent; each hook reads these anew, so no restart is needed."""
 
     timeout_ms: Annotated[int, between(*BOUNDS["timeout_ms"])] = DEFAULTS["timeout_ms"]
     """The longest that a prompt waits for memd."""
@@ -281,7 +281,7 @@ class HooksSettings(Section):
 
 
 class LogSettings(Section):
-    """What is written down. Never the text of a memory or a query."""
+    """The log, which never has the text of a memory or a query."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged."""

@@ -33,7 +33,7 @@ SECONDS = {**UNITS, "y": 365 * 86_400}
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What the holder of a token may do."""
+    """The rights of a token's holder."""
 
     name: str
     digest: str

@@ -45,7 +45,7 @@ def serve() -> NoReturn:
 
 
 def answer(arguments: list[str]) -> dict[str, Any] | None:
-    """What the command line asks for that needs no daemon; None where one is to serve."""
+    """The task of the command line that needs no daemon; None where one is to serve."""
     if arguments == ["--check-rules"]:
         # For `memd config check`, which cannot read rules.
         from memd.config.load import placed_rules, written_rules

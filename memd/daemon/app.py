@@ -63,7 +63,7 @@ class App:
         self._lock = lock
         self.exit_code = 0
         self._stack = ExitStack()
-        """What each started part needs for its end, in the order of the start."""
+        """The steps that end each started part, in the order of the start."""
         self._installed = __version__
         """The version that was last found installed."""
 
@@ -204,7 +204,7 @@ class App:
             log.error("the settings stay as they were: %s", error)
 
     def _when_idle(self) -> None:
-        """What can wait for a quiet moment."""
+        """Work that can wait for a quiet moment."""
         self.maintenance.look()
         if self._lacks_backup and self.ctx.scheduler.ready and catalog.any_files(self.stores.ledger.reader):
             self._lacks_backup = False

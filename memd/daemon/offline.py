@@ -1,4 +1,4 @@
-"""What needs the stores to itself, without a daemon: the doctor, and restoring a backup."""
+"""Tasks that need the stores to themselves, without a daemon: the doctor, and restoring a backup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memd.models import JsonObject
 
 
 def answer(fix: bool, secrets: bool) -> JsonObject:
-    """What the doctor of a daemon would answer."""
+    """The answer that the doctor of a daemon would give."""
     return doctor.report(examine(fix), scan_secrets() if secrets else None)
 
 
@@ -44,7 +44,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
 
 
 def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
-    """What is found in the stores; the first is about the ledger."""
+    """The findings in the stores; the first is about the ledger."""
     with closing(OwnStores(paths.state_dir(), mend=fix)) as stores:
         try:
             stores.open_workspaces(settings.workspaces)

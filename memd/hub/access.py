@@ -1,4 +1,4 @@
-"""What the holder of a token may call: decided from the declarations, so that no method is listed here.
+"""The calls that a token allows: decided from the declarations, so that no method is listed here.
 
 A method that is not bound to a workspace is refused, but for those that every bound connection may call; so are paths
 of this machine, and whatever cannot be undone. What is left is called for the token's workspaces and in its name.
@@ -16,7 +16,7 @@ from memd.protocol.methods.base import parameters_of
 HERE = "cwd"
 """The caller's directory: on another machine it says nothing."""
 OF_THIS_MACHINE = ("pid", "readers", "log", "state_dir", "config", "socket")
-"""What `hello` and `status` tell of the machine."""
+"""Fields of `hello` and `status` that are about the machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the hub answers: `/rpc` as the socket does, `/mcp` to agents, `/health` to whoever watches over it."""
+"""The hub's routes: `/rpc` as the socket does, `/mcp` to agents, `/health` to whoever watches over it."""
 
 import asyncio
 from collections import defaultdict
@@ -124,7 +124,7 @@ async def _ask(
 
 
 def _mcp_problem(scope: Scope) -> UsageError | None:
-    """What is wrong with the address that an agent was given."""
+    """The mistake in the address that an agent was given."""
     access: Access = scope[ACCESS]
     if len(access.ns) > 1:
         names = ", ".join(access.ns)

@@ -12,7 +12,7 @@ CONNECTION = "memd.connection"
 """Where in the state of a request stands the connection it came by."""
 NOBODY = ""
 TOKENS_SHARE, STRANGERS_SHARE = 1 / 4, 1 / 2
-"""Of all connections: what one token may have, and what those may have that have shown none."""
+"""The shares of all connections: for one token, and for those without any."""
 
 
 class Connections:
@@ -51,7 +51,7 @@ class Connections:
 
 
 class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """What the hub adds to a connection of its server: whose it is, and a time limit for the headers of a request."""
+    """The hub's additions to a connection of its server: whose it is, and a time limit for the headers of a request."""
 
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport

@@ -1,4 +1,4 @@
-"""What every request passes before it is read: its host, its origin, its token, its pace and its size.
+"""The checks of every request before it is read: its host, its origin, its token, its pace and its size.
 
 No web page may use a browser to reach the hub, also not one that a name server points at it: the host is compared, and
 a request with the origin of another site is refused. There are no cookies, so there is nothing to forge.

@@ -111,7 +111,7 @@ def days_past(span: timedelta, limit: timedelta) -> int:
 
 
 def faded(base: float, factor: float, days: int, floor: float) -> float:
-    """What remains of a number after so many days; one that starts below the floor stays as it is."""
+    """The rest of a number after so many days; one that starts below the floor stays as it is."""
     return min(base, max(floor, base * factor**days))
 
 
@@ -119,7 +119,7 @@ def faded(base: float, factor: float, days: int, floor: float) -> float:
 
 
 STEP = 0.1
-"""What `boost` adds to the declared importance, and `diminish` takes away."""
+"""The amount that `boost` adds to the declared importance, and `diminish` takes away."""
 
 UP: dict[Tier, Tier] = {"sensory": "stm", "stm": "ltm", "ltm": "ltm"}
 MOVES = ("promote", "demote", "archive", "delete")

@@ -46,7 +46,7 @@ class PackedMemory:
 
 @dataclass(slots=True)
 class PackedContext:
-    """What was packed, and how much did not fit."""
+    """The packed memories, and how many did not fit."""
 
     packed: list[PackedMemory] = field(default_factory=list)
     tokens: int = 0
@@ -269,7 +269,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSummary:
-    """What a workspace holds, the newest first."""
+    """The content of a workspace, the newest first."""
 
     ns: str
     files: int

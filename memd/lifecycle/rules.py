@@ -18,7 +18,7 @@ from memd.models import Tier
 from memd.timespans import age
 
 HOME = "home"
-"""What `promote` can name instead of a tier: the tier that the memory had before it became dormant."""
+"""A name for `promote` instead of a tier: the tier that the memory had before it became dormant."""
 FLOOR = 0.1
 """The importance below which nothing fades, unless a rule says otherwise."""
 PAIR_VERBS = ("link", "dedup", "refine")
@@ -58,7 +58,7 @@ class RuleCondition:
 
 @dataclass(frozen=True, slots=True)
 class RuleAction:
-    """What a rule does. `archive` and `delete` make a memory dormant, and `delete` takes it out of all answers.
+    """The action of a rule. `archive` and `delete` make a memory dormant, and `delete` takes it out of all answers.
 
     No rule ever deletes text.
     """

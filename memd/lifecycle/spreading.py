@@ -37,7 +37,7 @@ BY_FAR = 1.5
 """A resting memory this many times as relevant as any awake one is the answer, and is weighted as short-term."""
 
 AS_MUCH = 0.8
-"""What is known for good and was only not asked for is left out beside the point, not where it is the point: with this
+"""A lasting fact that was only not asked for is left out beside the point, not where it is the point: with this
 share of the relevance of the best awake memory it is weighted as short-term, too."""
 
 NEAR = 0.65
@@ -81,7 +81,7 @@ class MemoryStanding:
 
     @property
     def lasting(self) -> bool:
-        """What is known rather than what happened; a raw capture is not known yet."""
+        """Whether it is a fact rather than an event; a raw capture is none yet."""
         return self.kind == "semantic" and self.tier == "dormant"
 
 
@@ -190,7 +190,7 @@ def spread(
 
 
 def lift_newer(pool: SpreadPool, links: Iterable[Edge], may_enter: Collection[int]) -> None:
-    """What replaces a memory of the pool comes in with it, and before it."""
+    """A memory that replaces one of the pool comes in with it, and before it."""
     for link in links:
         if link.rel == REFINES and link.other in pool.scores and link.one in may_enter:
             above = pool.scores[link.other] * (1 + SLIGHTLY)
@@ -214,7 +214,7 @@ def _heaviest(weights: Mapping[int, float], most: int = PER_SEED) -> list[tuple[
 def _gains(
     seeds: Mapping[int, float], neighbours: Mapping[int, Mapping[int, float]], how: ContextSettings
 ) -> dict[int, float]:
-    """What each memory gains from the seeds next to it."""
+    """The gain of each memory from the seeds next to it."""
     gains: dict[int, float] = {}
     for seed, score in seeds.items():
         for memory, weight in _heaviest(neighbours.get(seed, {}), how.edges_per_memory):

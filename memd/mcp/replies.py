@@ -381,4 +381,4 @@ def _json(value: Any) -> str:
 
 
 RUNS: dict[str, Run] = {"memory_search": _explained_query, "memory_get": _get_lines, "ghost_edge": _run_edge}
-"""What makes a tool's result where that is not one call of its method with its arguments."""
+"""Functions for tools whose result is not one call of their method."""

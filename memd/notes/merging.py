@@ -235,7 +235,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What both sides of a note began with; empty: nobody knows, so what only one side has was added there."""
+    """The common base of both sides of a note; empty: nobody knows, so text of only one side was added there."""
 
     text: str = ""
     certain: bool = True
@@ -410,7 +410,7 @@ def _common(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[str]:
 
 
 def likely_base(versions: Sequence[str], ours: str, theirs: str, older: bool = False) -> str:
-    """What a section likely began with, of the texts that it had here, oldest first; empty: nobody knows.
+    """The likely base of a section, of the texts that it had here, oldest first; empty: nobody knows.
 
     A synchroniser may have put our own last text into the copy, and the other machine's in its place: then the base is
     what came before it. `older`: the copy is known to hold what was there before, and nothing new.

@@ -104,7 +104,7 @@ def front_matter_end(text: str) -> int:
 
 
 def read_front_matter(text: str) -> tuple[Declared, str]:
-    """What a text's front matter declares, and a warning if it cannot be read."""
+    """The facts of a text's front matter, and a warning if it cannot be read."""
     body = text[: front_matter_end(text)].strip().removeprefix("---").removesuffix("---").removesuffix("...")
     if not body:
         return Declared(), ""
@@ -213,7 +213,7 @@ def _with_field(lines: list[str], name: str, value: Any, text: str) -> list[str]
 
 
 def read_comment(text: str) -> Declared:
-    """What `<!-- memd: pinned tags=a,b importance=0.8 -->` declares for its section."""
+    """The facts that `<!-- memd: pinned tags=a,b importance=0.8 -->` declares for its section."""
     match = COMMENT.search(text)
     values: dict[str, Any] = dict(_comment_values(match.group(1))) if match else {}
     if isinstance(values.get("pinned"), str):

@@ -13,7 +13,7 @@ DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
 STAMP = re.compile(r"_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_")
 """When an entry was written: the day, and the time if it has one."""
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""What no name has that memd makes or takes in: control codes, marks that turn the direction, halves of a character."""
+"""Characters that no name may have: control codes, marks that turn the direction, halves of a character."""
 COMMENT = re.compile(r"<!--\s*memd:(.*?)-->", re.DOTALL)
 HEAD = 300
 """Characters of a memory in which its timestamp line is looked for; memd's own comment does not count."""

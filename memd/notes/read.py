@@ -112,7 +112,7 @@ def decode(data: bytes, errors: str = "replace") -> str:
 
 
 def undecoded(data: bytes, text: str) -> str:
-    """What is said of a file that is not all text; empty where it is. The text shows it, and is at hand."""
+    """The remark on a file that is not all text; empty where it is. The text shows it, and is at hand."""
     if "\N{REPLACEMENT CHARACTER}" not in text:
         return ""
     encoding = "UTF-16" if data.startswith(UTF_16) else "UTF-8"
@@ -129,7 +129,7 @@ def undecoded(data: bytes, text: str) -> str:
 
 OURS, BASE, MIDDLE, THEIRS = "<<<<<<<", "|||||||", "=======", ">>>>>>>"
 MARKED = "it has conflict markers, which are not shown: memd conflict list"
-"""What is said of a note with markers: both sides can be found, the markers cannot."""
+"""The remark on a note with markers: both sides can be found, the markers cannot."""
 
 
 def has_markers(text: str) -> bool:

@@ -34,7 +34,7 @@ PATIENCE = 0.5
 """Seconds to wait until others close the file that was replaced."""
 ASIDE = ".memd-aside"
 SHOWN = "\N{REPLACEMENT CHARACTER}".encode()
-"""What a reader is shown in place of bytes that are not UTF-8."""
+"""The character in place of bytes that are not UTF-8."""
 SAVE_IT = "save it as UTF-8 in your editor first"
 NEIGHBOURS = 100
 """Files beside a new one whose mode is looked at."""

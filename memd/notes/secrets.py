@@ -28,7 +28,7 @@ FEW = 3
 
 MASK = "[masked: {}]"
 MASKED = re.compile(r"\[masked: an? [\w ]{2,40}\]")
-"""What stands in the place of a secret."""
+"""The mask in the place of a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _bits(value: str) -> float:
 # --- masking ----------------------------------------------------------------------------------------------------
 
 KEY_BITS = 4.5
-"""Of a line of base64: a path that is as long has less."""
+"""The least entropy of a line of base64: a path that is as long has less."""
 LONGEST_KEY = 8_000
 
 

@@ -29,7 +29,7 @@ EDITORS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
 @dataclass(slots=True)
 class Exchange:
-    """What the person asked, what the agent said to it, and the files that it changed."""
+    """An exchange: the question, the agent's answer, and the files that it changed."""
 
     at: datetime
     asked: str
@@ -178,7 +178,7 @@ def _claude(row: JsonObject) -> Session:
 
 
 def _at(value: Any, *names: str) -> Any:
-    """What stands at the end of a path through JSON objects; None where it does not lead so far."""
+    """The value at the end of a path through JSON objects; None where it does not lead so far."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -31,7 +31,7 @@ SUPER = re.compile(r"super\s*\([^()]*\)")
 
 
 class ResolvedName(NamedTuple):
-    """What the file says about a name; the fields are those of `Reference`."""
+    """The file's knowledge of a name; the fields are those of `Reference`."""
 
     via: str
     target: int
@@ -227,7 +227,7 @@ def _normalized(name: str) -> str:
 
 
 class Meaning(NamedTuple):
-    """What a name stands for in a scope: a symbol, an import, or a value with or without a known type."""
+    """The meaning of a name in a scope: a symbol, an import, or a value with or without a known type."""
 
     via: str
     target: int
@@ -272,7 +272,7 @@ class Region:
     definition: Definition | None = None
     symbol: int = MODULE
     parts: dict[str, str] = field(default_factory=dict)
-    """Of a class: the known types of the object's parts."""
+    """The known types of the parts of a class's objects."""
 
     def part_type(self, name: str) -> str:
         """The type of a part, from an assignment or from the class body."""

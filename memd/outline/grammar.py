@@ -51,7 +51,7 @@ class Binding(NamedTuple):
 
 
 class Import(NamedTuple):
-    """What a statement imports, in the order of the query's patterns; `start` and `line` are those of the statement."""
+    """The imports of a statement, in the order of the query's patterns; `start` and `line` are the statement's."""
 
     start: int
     pattern: int

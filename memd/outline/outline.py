@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 
 class RefreshResult(NamedTuple):
-    """What a refresh did."""
+    """The result of a refresh."""
 
     parsed: int
     removed: int

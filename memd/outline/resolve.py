@@ -23,7 +23,7 @@ RANKED = frozenset({"class", "interface", "function", "method", "type"})
 
 
 class Relation(NamedTuple):
-    """What a name means where it is used: no symbol, one, or several candidates, of which one is meant."""
+    """The meaning of a name where it is used: no symbol, one, or several candidates, of which one is meant."""
 
     targets: Ids
     how: str
@@ -246,7 +246,7 @@ class Resolver:
         return (*module, original_name(fact)) if fact.name and fact.name != "*" else module
 
     def _lookup(self, path: str, target: Parts, hops: int = MAX_HOPS) -> tuple[Ids, str]:
-        """What a qualified name means to a file, or its origin if it is outside of the project."""
+        """The meaning of a qualified name to a file, or its origin if it is outside of the project."""
         key = (path.rpartition("/")[0], target)
         if key not in self._lookups:
             self._lookups[key] = (), ""  # ends a lookup that leads back to itself
@@ -268,7 +268,7 @@ class Resolver:
         return (), NATIVE if native else EXTERNAL
 
     def _exported(self, files: list[str], name: str, hops: int) -> Ids:
-        """What a module has under a name: defined in it, or imported into it."""
+        """A module's symbol of a name: defined in it, or imported into it."""
         ids = self._in_files(files, name)
         if ids or not hops:
             return ids
@@ -283,7 +283,7 @@ class Resolver:
         return tuple(one for file in files for one in self.project.children(SymbolId(file, MODULE), name))
 
     def _from_stars(self, path: str, name: str, hops: int = MAX_HOPS) -> Ids:
-        """What star imports and includes bring under a name."""
+        """The symbols that star imports and includes bring under a name."""
         if not hops:
             return ()
         for one in self.project.files[path].imports:

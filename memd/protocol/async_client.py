@@ -175,7 +175,7 @@ class AsyncClient(RpcSession, AsyncRemoteMethods):
             return await self._answer(Call(method, params, self._who, on_progress, timeout or self._timeout))
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """What the subscriptions of this connection send, as it comes; NoDaemon when the connection ends.
+        """The events of this connection's subscriptions, as they come; NoDaemon when the connection ends.
 
         Other tasks may go on calling meanwhile.
         """

@@ -53,7 +53,7 @@ class RpcSession:
     ) -> None:  # fmt: skip
         self.path = os.fspath(socket) if socket else socket_path_str()
         self.daemon: dict[str, Any] | None = None
-        """What `hello` told: version, pid, protocol, capabilities, limits."""
+        """The answer of `hello`: version, pid, protocol, capabilities, limits."""
         self._autostart = autostart and socket is None
         self._timeout = timeout
         self._notice = notice or (lambda message: None)
@@ -204,7 +204,7 @@ class RpcSession:
         return dict(answer["result"])
 
     def _keep(self, message: Any) -> None:
-        """What a subscription sends while another call runs waits here for `events`."""
+        """Events that come while another call runs wait here for `events`."""
         if isinstance(message, dict) and message.get("method") in ("subscription", "watch"):
             self._events.append(message["params"])
 
@@ -307,7 +307,7 @@ class Client(RpcSession, RemoteMethods):
         return _at_once(self._answer(Call(method, params, self._who, on_progress, timeout or self._timeout)))
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What the subscriptions of this connection send, as it comes; NoDaemon when the connection ends."""
+        """The events of this connection's subscriptions, as they come; NoDaemon when the connection ends."""
         while self._link and self._subscribed:
             if not self._events:
                 try:

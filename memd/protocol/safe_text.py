@@ -23,7 +23,7 @@ TAGS = ("\U000e0000", "\U000e0fff")
 
 
 def _table() -> dict[int, str]:
-    """What each unsafe character becomes: control codes turn visible, hidden characters go."""
+    """The replacement of each unsafe character: control codes turn visible, hidden characters go."""
     table = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
     table |= dict.fromkeys(range(0x80, 0xA0), "\ufffd")
     table |= {code: "" for first, last in HIDDEN for code in range(first, last + 1)}

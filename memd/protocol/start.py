@@ -154,7 +154,7 @@ def _have_systemd(verb: str) -> None:
 
 
 DAEMON, WEB, HUB, MERGE = "memd.daemon", "memd.web", "memd.hub", "memd.notes.merge_note"
-"""What runs as a program of its own: the daemon, the page, the hub; and what merges versions of a note, for git."""
+"""Programs of their own: the daemon, the page, the hub, and the merge of a note's versions for git."""
 
 
 def command_of(module: str, *arguments: str) -> list[str]:
@@ -182,7 +182,7 @@ def daemon_environment() -> dict[str, str]:
 
 
 def _source() -> dict[str, str]:
-    """What lets another process find the code that runs here."""
+    """The environment by which another process finds the code that runs here."""
     source = source_dir()
     return {"PYTHONPATH": os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])} if source else {}
 
@@ -254,7 +254,7 @@ def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float) -> b
 
 
 def _last_words(process: subprocess.Popen[bytes], errors: tuple[Path, int]) -> tuple[str, str]:
-    """What the daemon said before it went, as a message and a hint."""
+    """The daemon's last words, as a message and a hint."""
     file, begin = errors
     with file.open("rb") as said:
         said.seek(begin)

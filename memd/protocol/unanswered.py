@@ -10,7 +10,7 @@ from memd.config import paths
 KEPT_SECONDS = 600
 """How long a write counts as the same one; later it is meant anew."""
 NOT_COMPARED = ("now", "progress", "request_id")
-"""What may differ although the same thing is asked."""
+"""Parameters that may differ although the same thing is asked."""
 
 
 class UnansweredWrite:

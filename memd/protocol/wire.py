@@ -182,7 +182,7 @@ def _cannot_write(value: object) -> NoReturn:
 
 
 class _Rules:
-    """What the parser of `json` reads its rules from."""
+    """The rules for the parser of `json`."""
 
     strict = True
     object_hook = None

@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _passed_socket() -> socket.socket | None:
-    """What systemd listens on in this process's place."""
+    """The socket on which systemd listens for this process."""
     if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
         return None
     passed = socket.socket(fileno=FIRST_PASSED)

@@ -72,7 +72,7 @@ class _Static(StaticFiles):
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """What the daemon would not or could not do, in its own words."""
+    """The daemon's error, in its own words."""
     assert isinstance(error, MemdError)
     if isinstance(error, UnknownWorkspace) and not await request.app.state.clients.workspaces():
         return await Visit(request).page("begin.html", "search")

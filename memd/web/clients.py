@@ -58,7 +58,7 @@ class Clients:
 
 
 class Feed:
-    """What the daemon tells of itself, for every browser that listens; one connection for all of them."""
+    """The daemon's events, for every browser that listens; one connection for all of them."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

@@ -1,4 +1,4 @@
-"""What every request passes before a view sees it: host, origin, session, size; and what every answer says.
+"""The checks of every request before a view sees it: host, origin, session, size; and what every answer says.
 
 No page of another origin may read or change anything here, also not one that a name server points at this machine
 (the host is compared), and not one on another port of it (a cookie is the whole host's, an origin is not).

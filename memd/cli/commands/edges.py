@@ -52,7 +52,7 @@ def remove(result: Result, args: Args) -> None:
 
 @method_command(edge_app, "edge.list", name="list")
 def list_edges(result: Result, args: Args) -> None:
-    console.lines((f"{_line(edge)}  ({edge['origin']})" for edge in result["edges"]), "no edge matches these filters")
+    console.lines((f"{_line(edge)}  ({edge['origin']})" for edge in result["edges"]), "no edges were found")
 
 
 def _related(args: Args) -> None:
@@ -152,7 +152,7 @@ def infer(result: Result, args: Args) -> None:
 
 
 def _run_command(command: str, result: Result) -> Any:
-    """What the command answers to the pairs. The notes reach it as data, never as part of the command."""
+    """The command's answer to the pairs. The notes reach it as data, never as part of the command."""
     if not command.strip():
         raise UsageError("`--with` needs a command", "it reads the pairs as JSON and writes a list of edges")
     with tempfile.TemporaryFile() as pairs:

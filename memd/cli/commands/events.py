@@ -44,7 +44,7 @@ class EventStream:
         self.where = ", ".join(self.ns) or "all workspaces"
 
     def events(self) -> Iterator[Event]:
-        """What the daemon sends, for ever; `gap` where it was away."""
+        """The daemon's events, for ever; `gap` where it was away."""
         while True:
             try:
                 yield from self._client.events()

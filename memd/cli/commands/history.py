@@ -68,7 +68,7 @@ def restore(result: Result, args: Args) -> None:
 
 @method_command(app, "log", defaults={"limit": 20}, since=DATE)
 def log(result: Result, args: Args) -> None:
-    console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "no action matches these filters")
+    console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "no actions were found")
 
 
 def _entry(entry: dict[str, Any]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _entry(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _about(entry: dict[str, Any]) -> str:
-    """What an entry is about: memories that moved, a key, else some files."""
+    """The subject of an entry: memories that moved, a key, else some files."""
     detail = entry["detail"]
     if moves := detail.get("moves"):
         count = detail.get("moved", len(moves))

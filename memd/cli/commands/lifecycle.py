@@ -54,7 +54,7 @@ def sync_state(result: Result, args: Args) -> None:
 
 
 def _report(report: dict[str, Any], dry_run: bool) -> list[str]:
-    """What a reflection found, the changes first."""
+    """The findings of a reflection, the changes first."""
     would = "would be " if dry_run else ""
     links = reports.count(report["linked"], "new link")
     lines = [
@@ -147,7 +147,7 @@ def _match(match: dict[str, Any]) -> str:
 
 
 def _summary(result: Result) -> str:
-    summary = f"of {result['memories']:,} memories {result['moved']:,} would move and {result['faded']:,} fade"
+    summary = f"{reports.count(result['memories'], 'memory')}: {result['moved']:,} would move, {result['faded']:,} fade"
     left = result["moved"] + result["faded"] - len(result["matches"])
     summary += f"; {left:,} of them are not shown, see --limit" if left else ""
     pairs = ", ".join(result["of_pairs"])

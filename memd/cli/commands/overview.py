@@ -120,7 +120,7 @@ TREE: dict[str, Any] = {
     "language": LANGUAGE,
     "depth": typer.Option("--depth", "-d"), "relations": typer.Option("--relation", "-r"),
 }  # fmt: skip
-"""What the commands that show a tree have in common."""
+"""Options that the commands which show a tree share."""
 
 
 @method_command(outline_app, "outline.symbol", **TREE)

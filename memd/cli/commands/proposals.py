@@ -1,4 +1,4 @@
-"""What waits for review: `memd proposal`, `memd propose`, `memd conflict` and `memd merge-note`."""
+"""Commands about reviews: `memd proposal`, `memd propose`, `memd conflict` and `memd merge-note`."""
 
 from collections.abc import Iterator
 from pathlib import Path

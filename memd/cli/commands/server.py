@@ -63,7 +63,7 @@ def reload(json: Json = False) -> None:
 
 
 def _running() -> HelloResult | None:
-    """What the running daemon says of itself, or None."""
+    """The running daemon's `hello`, or None."""
     try:
         with Client() as client:
             return client.hello()

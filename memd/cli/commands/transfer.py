@@ -284,7 +284,7 @@ def _concept(memory: Mapping[str, Any]) -> str:
 
 
 def _log(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What was done, newest first, by day."""
+    """The log, newest first, by day."""
     yield "# Log\n"
     for day, some in groupby(entries, lambda entry: entry["at"][:10]):
         yield f"\n## {day}\n\n"

@@ -127,7 +127,7 @@ class Agent:
 
     @property
     def places(self) -> dict[str, Callable[[Here], tuple[Place, ...]]]:
-        """What is added where, for the user and, if it can be, for a project."""
+        """The additions and their places, for the user and, if it can be, for a project."""
         files = {"user": self.user, "project": self.project}
         return {scope: partial(self._places, scope, file) for scope, file in files.items() if file}
 
@@ -145,7 +145,7 @@ class Agent:
         return (*outer, name)
 
     def found(self, here: Here) -> str:
-        """What on this machine says that the agent is there; empty for nothing."""
+        """The sign on this machine that the agent is there; empty for nothing."""
         programs = (shutil.which(name, path=here.environ.get("PATH")) for name in self.programs)
         places = [here.path(folder) for folder in self.folders] or [here.path(self.user).parent]
         return next((one for one in (*programs, *(str(place) for place in places if place.exists())) if one), "")

@@ -26,10 +26,10 @@ NEW = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What `connect` did to one file. Nothing of the file's own text is kept."""
+    """The change that `connect` made to one file. Nothing of the file's own text is kept."""
 
     digest: str
-    """Of the file as `connect` left it."""
+    """The digest of the file as `connect` left it."""
     added: list[list[int]]
     made_file: bool = False
     made_dirs: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ NO_TRACE = Trace("", [])
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a file; None means that there is none."""
+    """A file before and after; None means that there is none."""
 
     path: Path
     before: bytes | None
@@ -55,7 +55,7 @@ class Change:
     spent: Path | None = None
     """A copy that is put back, and then is not needed any more."""
     note: str = ""
-    """What a person should know beside the diff."""
+    """Remarks for a person, beside the diff."""
 
     @property
     def kind(self) -> str:
@@ -224,7 +224,7 @@ def _digest(data: bytes) -> str:
 
 
 def _trace_of(path: Path) -> Trace:
-    """What `connect` did to a file, if it did."""
+    """The change that `connect` made to a file, if it did."""
     try:
         return Trace(**_all_traces()[str(path)])
     except (KeyError, TypeError):

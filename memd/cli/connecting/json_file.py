@@ -33,7 +33,7 @@ MAX_DEPTH = 200
 
 @dataclass(frozen=True)
 class Piece:
-    """What memd adds at the end of `pointer`."""
+    """The entry that memd adds at the end of `pointer`."""
 
     pointer: tuple[str, ...]
     value: dict[str, Any]
@@ -52,7 +52,7 @@ Span = tuple[int, int]
 
 
 def entry_state(entry: Any, wanted: dict[str, Any]) -> str:
-    """What an entry called `memd` is: `connected`, `differs`, or `taken` by something that does not start memd."""
+    """The state of an entry called `memd`: `connected`, `differs`, or `taken` by something that does not start memd."""
     if entry == wanted:
         return "connected"
     command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)

@@ -56,7 +56,7 @@ def run(event: str, args: dict[str, Any]) -> int:
 
 
 def answer(event: str, args: dict[str, Any]) -> str:
-    """What the agent gets to read; empty for nothing."""
+    """The text that the agent gets; empty for nothing."""
     from memd.config import hooks
 
     if event not in EVENTS:
@@ -99,7 +99,7 @@ def _idle(event: str, settings: dict[str, Any]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in words for a person."""
+    """The error, in words for a person."""
     hint = getattr(error, "hint", "")
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
@@ -189,7 +189,7 @@ def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client
 
 
 def _read_payload() -> dict[str, Any]:
-    """What the agent sends on standard input: one JSON object."""
+    """The agent's input on standard input: one JSON object."""
     from memd.protocol import wire
 
     data = sys.stdin.buffer.read(MAX_INPUT + 1)

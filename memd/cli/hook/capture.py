@@ -40,7 +40,7 @@ def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, A
 
 
 def _extracted(lines: list[bytes], event: str, session: str, payload: dict[str, Any], settings: Settings) -> list[str]:
-    """What the user's own command makes of the lines; nothing when it fails."""
+    """The answer of the user's own command to the lines; nothing when it fails."""
     place = payload.get("cwd")
     process = subprocess.Popen(
         settings["extract"], shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -51,7 +51,7 @@ LONG = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
 
 
 class Utterance(NamedTuple):
-    """What one side said in one message."""
+    """One message of one side."""
 
     who: str
     """`user` or `assistant`."""
@@ -86,7 +86,7 @@ def _regular(path: str, flags: int) -> int:
 
 
 def utterances(lines: list[bytes]) -> list[Utterance]:
-    """What person and agent said, in order; other lines, and unreadable ones, are skipped."""
+    """The messages of person and agent, in order; other lines, and unreadable ones, are skipped."""
     return [one for line in lines if (one := _utterance(line)) is not None]
 
 

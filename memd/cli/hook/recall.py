@@ -1,4 +1,4 @@
-"""What an agent is reminded of: the pinned memories and a glance at the start, and what answers a prompt.
+"""Reminders for an agent: the pinned memories and a glance at the start, and what answers a prompt.
 
 Light on purpose: an agent waits for it at every prompt.
 """
@@ -31,7 +31,7 @@ HEAD, TAIL = 600, 400
 FIRST, LAST = 10, 6
 """And of its words. The time that an answer takes grows with them, and here someone waits for it."""
 NAMES = ("tag", "tags", "kind", "tier", "role", "path", "since", "after", "until", "before", "on")
-"""What has a meaning in a question when a colon follows."""
+"""Words that have a meaning in a question when a colon follows."""
 COMMANDS = ("/", "!", "#")
 """A prompt that begins with one of these is for the agent's own command line."""
 

@@ -1,4 +1,4 @@
-"""What has no vector yet: counted, fetched in the order in which it is needed, computed where that suits; and how far a
+"""Chunks without a vector: counted, fetched in the order of need, computed where that suits; and how far a
 change from one model to another is."""
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class VectorBacklog:
             self._asked = list(dict.fromkeys((*workspaces, *self._asked)))[:FIRST]
 
     def steps(self) -> list[tuple[ActiveModel, str, int]]:
-        """What is made one after the other: a model's vectors, of which chunks, and how many may lack them.
+        """The tasks, one after the other: a model's vectors, of which chunks, and how many may lack them.
 
         First all that workspaces lack which somebody asks, then the rest.
         """
@@ -173,7 +173,7 @@ class ModelSwitch:
     total: int = 0
     """Vectors that were made, of those that were to be made when it began."""
     note: str = ""
-    """What it waits for."""
+    """The reason why it waits."""
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property

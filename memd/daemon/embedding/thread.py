@@ -301,7 +301,7 @@ class Embedding:
         self._tell_server()
 
     def _note_switch(self, embedder: Embedder) -> None:
-        """What `status` says of the change: it goes on, or it was taken back, or there was none."""
+        """The change as `status` tells it: it goes on, or it was taken back, or there was none."""
         stores, switch = self.worker.stores, self.switch
         if stores.former is not None:
             if switch is None or not switch.under_way:
@@ -531,5 +531,5 @@ def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:
 
 
 def _named(settings: EmbeddingSettings) -> str:
-    """What is known of a model before it is loaded."""
+    """The facts of a model before it is loaded."""
     return f"{settings.model} ({settings.provider})" if settings.model else settings.provider

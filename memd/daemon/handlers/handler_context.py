@@ -1,4 +1,4 @@
-"""What every handler works with: the running parts of the daemon, which workspaces are meant, a thread to read in."""
+"""The means of every handler: the running parts of the daemon, which workspaces are meant, a thread to read in."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ ReportProgress = Callable[[str, int, int], Awaitable[None]]
 
 @dataclass(slots=True)
 class AnswerUnderWay:
-    """What is known of an answer beside its result."""
+    """The facts of an answer beside its result."""
 
     call: IncomingCall | None = None
     """The call that is being answered, if it is a write that can be repeated."""
@@ -166,7 +166,7 @@ class HandlerContext:
         return self.worker.max_bytes
 
     def freshness(self, names: Sequence[str] = ()) -> Result:
-        """What every answer says: how new it is and what is missing from it; of the workspaces that it is about."""
+        """The fields of every answer, how new it is and what is missing from it; of the workspaces that it is about."""
         ledger, seq = self.stores.ledger, self.answer.seq
         lacking = [name for name, lacks in (("vectors", self.answer.unheard), ("text", self.answer.partial)) if lacks]
         return {

@@ -1,4 +1,4 @@
-"""What was: `history`, `diff`, `restore`, `log`, `undo`, `trash`; and what is: `peek`, `stats`, `tree`, `timeline`."""
+"""The past: `history`, `diff`, `restore`, `log`, `undo`, `trash`; and what is: `peek`, `stats`, `tree`, `timeline`."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ async def sync_state(ctx: HandlerContext, request: methods.SyncStateRequest, cal
 
 
 DELETED = "deleted"
-"""What `curate` calls a dormant memory that is in no answer."""
+"""The name that `curate` has for a dormant memory in no answer."""
 
 
 # --- one memory ---------------------------------------------------------------------------------------------------

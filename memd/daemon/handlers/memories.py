@@ -22,7 +22,7 @@ from memd.protocol.methods import memories as methods
 
 FILE_RELATIONS = get_args(methods.FileRelation)
 FACTS = ("kind", "tags", "priority", "importance", "pinned", "ttl", "tier")
-"""What a caller of `put` may declare about a memory."""
+"""The facts that a caller of `put` may declare about a memory."""
 NEVER = "none"
 Retag = methods.TagRenameRequest | methods.TagRmRequest
 MAX_DORMANT = 200
@@ -278,7 +278,7 @@ def _retag_edit(path: str, old: str, new: str | None) -> safe_write.Edit:
 
 
 def _diff(index: WorkspaceIndex, path: str, edit: safe_write.Edit) -> str:
-    """What an edit would change in a file, as a unified diff."""
+    """The change of a file by an edit, as a unified diff."""
     try:
         before = (index.workspace.root / path).read_bytes()
     except OSError:

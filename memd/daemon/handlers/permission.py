@@ -1,4 +1,4 @@
-"""What a call may do: a bound connection speaks of its one workspace, unless the config allows others, and whose writes
+"""The rights of a call: a bound connection has its one workspace, unless the config allows others, and whose writes
 are carried out at once and whose wait for a person, as `server.trust` says.
 
 The latter keeps an agent that was misled from writing down what it was told to. It does not stop a program of the same

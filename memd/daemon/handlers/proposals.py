@@ -1,4 +1,4 @@
-"""What agents want to write and a person decides: `proposal.list`, `proposal.accept` and `proposal.reject`."""
+"""Writes by agents that a person decides about: `proposal.list`, `proposal.accept` and `proposal.reject`."""
 
 from __future__ import annotations
 

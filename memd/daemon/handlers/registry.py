@@ -22,7 +22,7 @@ Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
 
 HANDLERS: dict[type[Request], Handler[Any]] = {}
 WITHOUT_LEDGER: dict[type[Request], Handler[Any]] = {}
-"""What answers while the ledger is damaged, where something can."""
+"""The handlers that answer while the ledger is damaged."""
 
 
 def handles(request: type[R], without_ledger: bool = False) -> Callable[[Handler[R]], Handler[R]]:
@@ -44,7 +44,7 @@ def shows(request: type[Request], view: Callable[..., Result], *fields: str, lin
 async def from_view(
     ctx: HandlerContext, request: InWorkspace, view: Callable[..., Result], *args: Any, linked: bool = False
 ) -> Result:
-    """What a view says of the workspaces that are meant; `linked`: once their edges follow from the changes so far."""
+    """A view's answer about some workspaces; `linked`: once their edges follow from the changes so far."""
     indexes = await ctx.current_indexes(request, linked)
     return {"ns": namespaces(indexes), **await ctx.read_elsewhere(view, ctx.stores, indexes, *args)}
 
@@ -67,7 +67,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
 
 
 async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> Result:
-    """What the handler answers; where that shows that the ledger is damaged, what can be said without it."""
+    """The handler's answer; where it shows that the ledger is damaged, an answer without the ledger."""
     without = WITHOUT_LEDGER.get(type(request))
     if without is None or ctx.stores.ledger.damage is None:
         try:
@@ -83,7 +83,7 @@ async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> 
 
 
 async def _without_secrets(ctx: HandlerContext, handler: Awaitable[Result]) -> Result:
-    """What a handler answers, for a model to read; an error may quote a note too."""
+    """A handler's answer for a model to read; an error may quote a note too."""
     try:
         return dict(await ctx.read(with_texts, await handler, masked))
     except MemdError as error:

@@ -191,7 +191,7 @@ def _model_status(ctx: HandlerContext) -> Result:
 
 
 def _multilingual_state(ctx: HandlerContext) -> str:
-    """Of the model for other languages: it is loaded when a note or a question is in one."""
+    """The state of the model for other languages, which is loaded when a note or a question is in one."""
     if ctx.stores.multilingual is not None:
         return f"{ctx.stores.multilingual.embedder.name}, ready"
     return "not needed" if ctx.embedding.multilingual else "off"

@@ -1,4 +1,4 @@
-"""What others get: `propose` for a team; `token.add` and `token.revoke`, told in the log of the token's workspaces."""
+"""Access for others: `propose` for a team; `token.add` and `token.revoke`, logged in the token's workspaces."""
 
 from __future__ import annotations
 

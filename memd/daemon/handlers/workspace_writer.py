@@ -1,4 +1,4 @@
-"""What writing methods share: one workspace, who writes, a look for secrets, edits of a memory, the action itself."""
+"""The parts of every write: one workspace, who writes, a look for secrets, edits of a memory, the action itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memd.notes.names import Layout, layout_of
 from memd.protocol.methods.base import Writing
 
 SETTLE = "settle"
-"""What makes one note of two versions: the team's too, since both are there already."""
+"""The action that makes one note of two versions: the team's too, since both are there already."""
 WRITTEN = ("action", "paths", "conflicts", "repeated", "key", "visible")
 """What a write returns of its outcome."""
 
@@ -134,7 +134,7 @@ class WorkspaceWriter:
 
 
 def written(index: WorkspaceIndex, done: ActionResult) -> Result:
-    """What every write returns."""
+    """The fields that every write returns."""
     return {**index.place, **{name: getattr(done, name) for name in WRITTEN}}
 
 

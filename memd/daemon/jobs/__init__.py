@@ -1,1 +1,1 @@
-"""What runs by the clock, and what is done while nobody asks."""
+"""Jobs that run by the clock, and work that is done while nobody asks."""

@@ -1,4 +1,4 @@
-"""What each job does, a function each, and the reflections that jobs and people ask for."""
+"""The jobs, a function each, and the reflections that jobs and people ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon does for its text indexes while it is idle: reads ahead, and joins what an import left in pieces."""
+"""Work on the text indexes while the daemon is idle: reads ahead, and joins what an import left in pieces."""
 
 from __future__ import annotations
 

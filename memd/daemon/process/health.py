@@ -1,4 +1,4 @@
-"""What the daemon says of itself: what is degraded and how to repair it, and a line in the log for each thing that
+"""The daemon's health: what is degraded and how to repair it, and a line in the log for each thing that
 happened."""
 
 from __future__ import annotations

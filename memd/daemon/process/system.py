@@ -1,4 +1,4 @@
-"""What differs between systems, each thing with a way that works where the system lacks it; and the side of systemd:
+"""Differences between systems, each with a way that works where the system lacks it; and the side of systemd:
 the socket it hands over, and the messages it expects (ready, stopping, watchdog)."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEAP_LIMITS = {
     "MALLOC_MMAP_THRESHOLD_": (-3, 1 << 18),
     "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 18),
 }
-"""What glibc may keep of memory that was freed: a limit's name in the environment, its number for `mallopt`, its value.
+"""Limits of freed memory that glibc may keep: a limit's name in the environment, its number for `mallopt`, its value.
 By itself glibc keeps a heap for every thread, which grows with each edit: after 2,000 edits 56 MB of 89 were free."""
 
 

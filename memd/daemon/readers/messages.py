@@ -1,4 +1,4 @@
-"""What the daemon and a reader process say to each other, over a socket that nobody else has.
+"""Messages between the daemon and a reader process, over a socket that nobody else has.
 
 A function goes by its name, the stores and the index of a workspace by a reference, so that the reader's own are used.
 The daemon also sends its `DaemonState`, whenever that changes.

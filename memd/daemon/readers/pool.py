@@ -48,7 +48,7 @@ class Reader:
     process: subprocess.Popen[bytes]
     writer: asyncio.StreamWriter
     state: DaemonState | None = None
-    """What it was last told."""
+    """The state that it was last told."""
     calls: dict[int, tuple[asyncio.Future[CallResult], float]] = field(default_factory=dict)
     """The calls under way, and when they began."""
     heard: float = 0.0

@@ -26,7 +26,7 @@ from memd.models import Filters, grouped
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionQuery:
-    """What a subscription is about."""
+    """The subject of a subscription."""
 
     terms: AwaitedTerms
     filters: Filters
@@ -53,7 +53,7 @@ class Match(NamedTuple):
     chunk: int
     """The one that shows it best."""
     share: float
-    """Of the words that were asked for."""
+    """The share of the words that were asked for."""
 
     def params(self, hit: dict[str, Any], clock: str) -> dict[str, Any]:
         """Those of its notification; other subscriptions share the hit."""

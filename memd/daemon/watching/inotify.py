@@ -31,7 +31,7 @@ else:
     WATCHED = CAME | WENT | SELF | Flag.IN_MODIFY | Flag.IN_CLOSE_WRITE | Flag.IN_ONLYDIR
     """All but what reading a file causes."""
     TOLD = (Flag.IN_Q_OVERFLOW, Flag.IN_IGNORED, LOST, Flag.IN_ISDIR, CAME, WENT)
-    """What the last fields of an event say, in their order."""
+    """The meaning of an event's last fields, in their order."""
 
 HEAD = struct.Struct("iIII")
 BUFFER = 1 << 18
@@ -42,7 +42,7 @@ class FolderEvent(NamedTuple):
 
     watch: int
     name: str
-    """What it happened to; empty for the folder itself."""
+    """The name of the file; empty for the folder itself."""
     overflow: bool
     """Whether events were lost."""
     ended: bool

@@ -42,7 +42,7 @@ class Hints:
         self._restless_since: dict[Key, float] = {}
         """Time of each path's first event since it was last read at rest."""
         self._own: dict[str, set[str]] = {}
-        """What memd wrote itself, by workspace, the one that was written to first at the front."""
+        """The paths that memd wrote itself, by workspace, the one that was written to first at the front."""
         self._events = 0
         self._in_progress: dict[Key, int] = {}
         """Sequence numbers of the paths that were taken and are being read."""
@@ -161,7 +161,7 @@ class Hints:
         return waits
 
     def finish(self, due: Batch) -> list[Future[None]]:
-        """What was taken has been dealt with; returns the futures that need not wait any longer."""
+        """The paths that were taken are done; returns the futures that need not wait any longer."""
         for path in due.paths:
             self._in_progress.pop((due.ns, path), None)
         done = self._done

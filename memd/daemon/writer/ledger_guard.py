@@ -34,7 +34,7 @@ class LedgerGuard:
         self._examine_from, self._examining = 0.0, threading.Lock()
 
     def explain(self, error: Exception) -> Exception:
-        """What an error means: damage of the ledger where it shows one, else the error itself; from any thread.
+        """The meaning of an error: damage of the ledger where it shows one, else the error itself; from any thread.
 
         What SQLite has no name for may come from a row that is not what was written: then the ledger is looked at.
         """

@@ -1,4 +1,4 @@
-"""What the writer does for the lives of memories: accesses, which are collected for it, tiers and edges."""
+"""The writer's work on the lives of memories: accesses, which are collected for it, tiers and edges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ChangeLives = Callable[[Connection, int], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ShownMemories:
-    """What one client was shown in one answer."""
+    """The memories that one client was shown in one answer."""
 
     client: str
     memories: tuple[int, ...] = ()
@@ -127,7 +127,7 @@ MOST_ACCESSES = 10_000
 
 
 class AccessLog:
-    """What was shown and is not yet written down. Used on the loop only."""
+    """Memories that were shown, not yet written down. Used on the loop only."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

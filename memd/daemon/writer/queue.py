@@ -97,7 +97,7 @@ class Batch:
     jobs: list[IndexingJob] = field(default_factory=list)
     """The imports that it is a slice of: the same files are not queued twice."""
     work: Iterator[IngestReport] | None = None
-    """What is left of it, once it has begun."""
+    """The rest of it, once it has begun."""
 
     def share(self, ns: str, paths: set[str], job: IndexingJob, options: IndexingOptions) -> set[str]:
         """Have another import wait for this slice of an earlier one; returns the paths that it need not queue."""

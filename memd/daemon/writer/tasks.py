@@ -116,7 +116,7 @@ def repair_dirty(worker: Worker, index: OwnIndex) -> None:
 
 
 def _reading_order(index: OwnIndex, seen: ScanResult, deep: bool) -> list[str]:
-    """What vanished first, so that a renamed file finds its memories; then the newest."""
+    """Vanished files first, so that a renamed file finds its memories; then the newest."""
     paths = changed_paths(index, seen) | (seen.files.keys() if deep else set())
     gone = sorted(path for path in paths if path not in seen.files)
     return gone + list(newest_first(paths - set(gone), seen.files))

@@ -47,7 +47,7 @@ CROWDED = 24
 """Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
 nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
 OVERFULL = 4 * CROWDED
-"""Of so many small ones some are joined between two steps, also while somebody always saves something."""
+"""From so many small ones on, some are joined between two steps, also while somebody always saves something."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -67,7 +67,7 @@ class Worker:
         self._imports: deque[Batch] = deque()
         self._hints = Hints(settings.watch.settle_ms / 1000)
         self._batch: Batch | None = None
-        """What is being indexed just now."""
+        """The paths that are being indexed."""
         self._unfinished: Batch | None = None
         """Changes some of which are indexed; what else changed comes after them, but for memd's own writes."""
         self._behind: set[int] = set()

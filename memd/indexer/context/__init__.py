@@ -1,1 +1,1 @@
-"""What an agent should know for a task, packed for a prompt; and which memories name a piece of code."""
+"""The memories for a task, packed for a prompt; and which memories name a piece of code."""

@@ -27,7 +27,7 @@ DEEP = 30
 
 MOST_PLACES = 200
 FAINT = 0.24
-"""What edges bring with less than this share of the best score would only fill the budget up."""
+"""A neighbour with less than this share of the best score would only fill the budget."""
 
 VOICES = 2
 """A hit can have two ranks: by words and by meaning."""
@@ -104,7 +104,7 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
 
 
 def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
-    """What one search found; a memory is as relevant as its best chunk."""
+    """The result of one search; a memory is as relevant as its best chunk."""
     found = search.find(inputs.stores, list(inputs.indexes.values()), ask, inputs.question)
     places = found.candidates if inputs.question.has_words else found.candidates[:MOST_PLACES]
     by_memory = grouped((place.row["memory"], _relevance(place, ask)) for place in places)
@@ -174,7 +174,7 @@ def _passing(inputs: ContextInputs, memories: AbstractSet[int]) -> AbstractSet[i
 def _ranked(
     inputs: ContextInputs, pool: spreading.SpreadPool, found: Mapping[int, float], shown: AbstractSet[int]
 ) -> tuple[list[tuple[int, str]], dict[str, int]]:
-    """What may be packed, best first, with how it was found; and how many are left out, by the reason."""
+    """The memories to pack, best first, with how each was found; and how many are left out, by the reason."""
     task = inputs.task
     faint = FAINT * max(found.values(), default=0.0)
     enough = {
@@ -240,7 +240,7 @@ class ContextInputs:
     rows: dict[int, Row] = field(default_factory=dict)
     keys: dict[int, str] = field(default_factory=dict)
     authors: dict[int, JsonObject] = field(default_factory=dict)
-    """Of the memories that may be shown, where others than a person wrote some of it: `written_by`."""
+    """The `written_by` of the memories that may be shown, where others than a person wrote some of it."""
 
     @property
     def connection(self) -> Connection:
@@ -364,7 +364,7 @@ _counts: dict[tuple[str, str], int] = {}
 
 
 def token_counter(stores: Stores) -> tuple[Callable[[str], int], bool]:
-    """What counts the tokens of a text with the model's tokenizer, and whether it only estimates."""
+    """The function that counts tokens with the model's tokenizer, and whether it only estimates."""
     model = stores.serving
     if model is None:
         return estimate_tokens, True

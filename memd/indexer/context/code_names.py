@@ -22,7 +22,7 @@ QUOTED = re.compile(r"`+([^`\n]+)`+")
 NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::|->|#)[^\W\d]\w*)*")
 PATH = re.compile(r"[\w@+-][\w@+./-]*\.[A-Za-z+]{1,4}(?![\w])")
 CODE = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
-"""What looks like an identifier rather than a word."""
+"""A word that looks like an identifier."""
 JOINTS = re.compile(r"\.|::|->|#")
 RECEIVER = re.compile(r"\(\s*\*?\s*(\w+)\s*\)")
 

@@ -1,1 +1,1 @@
-"""What a question and a note say: words, operators, times, and the lines that can answer by themselves. Pure."""
+"""The language of questions and notes: words, operators, times, and the lines that can answer by themselves. Pure."""

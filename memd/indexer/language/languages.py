@@ -29,7 +29,7 @@ SCRIPTS = {language: re.compile(f"[{letters}]+") for language, letters in TABLES
 OWN_LETTERS = {letter: language for language, letters in TABLES["own_letters"].items() for letter in letters}
 OWN_SIGNS = frozenset("¿¡")
 LETTER_WORTH = 0.5
-"""What a word with such a letter is worth: one alone is a name or a loan ("jalapeño")."""
+"""The weight of a word with such a letter: one alone is a name or a loan ("jalapeño")."""
 NAME_WORTH = 0.5
 """The share of its worth that a capital leaves to a word inside of a text: "Rio de Janeiro"."""
 

@@ -69,7 +69,7 @@ class ParsedQuestion:
     """A question, as every part of the search takes it."""
 
     text: str
-    """What the question says besides its operators, in its order and spelling; it includes the words of phrases."""
+    """The question without its operators, in its order and spelling; it includes the words of phrases."""
     words: Words
     """The words of `text`."""
     undated: Words
@@ -235,7 +235,7 @@ def _filter(name: str, value: str, today: date) -> Filters:
 
 
 def time_filter(name: str, value: str, today: date) -> Filters:
-    """What `since`, `after`, `until`, `before` or `on` a time leaves; an empty filter when it is no time."""
+    """The filter of `since`, `after`, `until`, `before` or `on` a time; an empty filter when it is no time."""
     span = times.single(value, today) if name in ("since", "after", "until", "before", "on") else None
     if span is None:
         return Filters()

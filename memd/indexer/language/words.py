@@ -100,7 +100,7 @@ def stems_of(text: str, language: str) -> list[str]:
 
 
 def forms_in(word: Word) -> list[str]:
-    """What a word of a question in another language may be indexed as, besides its terms."""
+    """Other terms that a question's word in another language may be indexed as."""
     plain = word.exact[0]
     if word.language not in STEMMERS or not plain.isalpha():
         return []
@@ -110,7 +110,7 @@ def forms_in(word: Word) -> list[str]:
 
 COMPOUNDING = ("de", "nl", "sv", "da")
 JOINTS = ("", "s", "es", "n", "en", "er", "e")
-"""What may stand between the two halves of a compound."""
+"""Letters that may stand between the two halves of a compound."""
 HALF_LETTERS = 4
 
 

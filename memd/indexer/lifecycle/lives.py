@@ -1,4 +1,4 @@
-"""What the ledger observed of each memory: accesses, lives as rules see them, and moves between tiers."""
+"""The observed facts of each memory: accesses, lives as rules see them, and moves between tiers."""
 
 from __future__ import annotations
 

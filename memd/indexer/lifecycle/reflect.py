@@ -256,7 +256,7 @@ def _matches(
 
 
 def preview_rules(stores: Stores, indexes: Indexes, rules: Sequence[Rule], now: datetime, limit: int) -> JsonObject:
-    """What rules would do now: how many memories would move and fade, and the first of these; nothing is written."""
+    """The effect of rules now: how many memories would move and fade, and the first of these; nothing is written."""
     connection, rows = stores.ledger.reader, list[JsonObject]()
     counts = {"memories": 0, "moved": 0, "faded": 0}
     for index in indexes:
@@ -305,7 +305,7 @@ def _moves(run: Reflection) -> list[JsonObject]:
 
 
 def _attention(run: Reflection) -> JsonObject:
-    """What needs a person's attention, each kind counted, and listed up to a number."""
+    """Findings that need a person's attention, each kind counted, and listed up to a number."""
     contradicting = edges.all_of(run.connection, run.index.id, rel=CONTRADICTS)
     found = {
         "clusters": _clusters(run),

@@ -78,7 +78,7 @@ OF_EDGE = frozenset({"uses", "used", "made", "weight"})
 
 @dataclass(slots=True)
 class HostState:
-    """What one machine's file says, and which of its lines are no such thing."""
+    """The facts in one machine's file, and its lines that are none."""
 
     facts: dict[Subject, Facts] = field(default_factory=dict)
     numbers: dict[Subject, int] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class HostState:
     """The number of a line, and what is wrong with it."""
 
     def known(self) -> dict[Subject, Facts]:
-        """What it knows, without what it took back."""
+        """The facts that it has, without those it took back."""
         return {subject: facts for subject, facts in self.facts.items() if facts}
 
     def _add(self, subject: Subject, number: int, facts: Facts) -> None:
@@ -159,7 +159,7 @@ def updated(text: str, facts: Mapping[Subject, Facts]) -> tuple[str, int]:
 
 
 def joined(states: Iterable[Mapping[Subject, Facts]]) -> dict[Subject, dict[str, Any]]:
-    """What several machines know together, in whatever order they are asked."""
+    """The facts of several machines together, in whatever order they are asked."""
     together: dict[Subject, dict[str, Any]] = {}
     for state in states:
         for subject, facts in state.items():
@@ -196,7 +196,7 @@ PER_MEMORY = ("accesses", "days", "useful")
 
 @dataclass(slots=True)
 class StateExchange:
-    """What an exchange did."""
+    """The result of an exchange."""
 
     state_file: str
     """This machine's own, relative to the workspace."""
@@ -261,7 +261,7 @@ def host_name(ledger: str, workspace: int) -> str:
 
 
 def _states(folder: Path, done: StateExchange) -> dict[str, HostState]:
-    """What each machine's file says, by its name."""
+    """The facts in each machine's file, by its name."""
     states = {}
     for file in sorted(folder.glob("*.jsonl")):
         # A synchroniser's copy of a file is an older state of the same machine.
@@ -296,7 +296,7 @@ class _Run:
         self._read()
 
     def _read(self) -> None:
-        """What the ledger holds now."""
+        """The facts in the ledger now."""
         rows = self.connection.execute(SQL["memories"], (self.workspace,)).fetchall()
         self.memories: dict[str, Row] = {row["name"]: row for row in rows}
         names = {row["id"]: row["name"] for row in rows}
@@ -319,7 +319,7 @@ class _Run:
     # --- what we observed ---------------------------------------------------------------------------------------
 
     def own(self) -> dict[Subject, Facts]:
-        """What this machine observed itself."""
+        """The facts that this machine observed itself."""
         memories = {(name,): self._own_memory(row) for name, row in self.memories.items()}
         edges = {subject: self._own_edge(subject, row) for subject, row in self.edges.items()}
         return {subject: facts for subject, facts in (memories | edges).items() if facts}

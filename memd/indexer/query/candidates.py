@@ -46,7 +46,7 @@ class CandidatePool:
         self.by_voice: dict[str, list[int]] = {}
         """By `text` and `vector`, best first."""
         self.cosines: dict[int, float] = {}
-        """Of the chunks that are nearest in meaning, the nearest first."""
+        """The cosines of the chunks that are nearest in meaning, the nearest first."""
         if words is not None:
             self.besides += _by_name(connection, index, question, self.among)
             self.by_voice["text"] = _by_words(words, self.depth, self.among)
@@ -75,7 +75,7 @@ class Candidate:
     ranks: dict[str, int]
     """Its place in each voice that found it."""
     parts: dict[str, float] = field(default_factory=dict)
-    """What its score is made of; empty where only ranks count, or nothing does."""
+    """The parts of its score; empty where only ranks count, or nothing does."""
 
 
 # --- what the question allows -------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class GrepBlock:
 
 @dataclass(frozen=True, slots=True)
 class GrepQuery:
-    """What to search for, and how much to show."""
+    """The text to search for, and how much to show."""
 
     pattern: Pattern
     context: int = 3

@@ -25,7 +25,7 @@ FREE = 3
 """Hits of one file that keep their score."""
 
 CROWDED = 0.02
-"""What each further hit of the file loses."""
+"""The share that each further hit of the file loses."""
 
 LOOKED_AT = 3
 """How many candidates are looked at for each hit asked for."""
@@ -106,7 +106,7 @@ def _is_team(candidate: Candidate) -> bool:
 
 
 def _name(candidate: Candidate) -> tuple[int, str]:
-    """What a memory is called in its layer: a file of the team's may be a section of one's own."""
+    """The name of a memory in its layer: a file of the team's may be a section of one's own."""
     return candidate.index.id, candidate.row["slug"] or candidate.row["stem"]
 
 

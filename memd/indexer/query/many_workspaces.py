@@ -27,19 +27,19 @@ MOST_SEARCHED = 30
 WORDS = signals.WEIGHTS["words"] + signals.WEIGHTS["section"]
 MEANING = signals.WEIGHTS["meaning"] + signals.WEIGHTS["section_meaning"]
 BESIDES = signals.WEIGHTS["date"]
-"""What a file of the name, or a note of the day, that the question names is worth."""
+"""The worth of a file, or a note of the day, that the question names."""
 
 Forms = frozenset[str]
-"""What counts as one word of the question."""
+"""The forms that count as one word of the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What one look at a workspace tells."""
+    """The result of one look at a workspace."""
 
     chunks: int
     besides: float
-    """What its best chunk scores by its meaning, its day and its file's name."""
+    """The score of its best chunk by its meaning, its day and its file's name."""
     often: dict[Forms, Floats] = field(default_factory=dict)
     """For each word that it has, what that earns in its best chunks."""
     holders: Mapping[Forms, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What `grep` searches for: a literal text, or a regular expression with a time limit that works."""
+"""Patterns for `grep`: a literal text, or a regular expression with a time limit that works."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ from memd.models import Answer, Ask
 FIRST = 8
 """So many candidates are sure to be hits, unless fewer were asked for."""
 NAMED = 3
-"""Of so many hits one has a name that the question names, or the answer is not sure to be about it."""
+"""One of so many hits must have the name that the question names, or the answer is not sure."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceResult:
-    """What one workspace found."""
+    """The result of one workspace."""
 
     candidates: list[Candidate]
     words: WordMatches | None
@@ -144,7 +144,7 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
 
 
 def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
-    """What is awake, with what rests and answers better; and how many more answers rest.
+    """The awake candidates, with resting ones that answer better; and how many more answers rest.
 
     If nothing awake answers, all that rests is there: ageing never hides the only answer.
     """
@@ -181,7 +181,7 @@ def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: 
 def _with_written(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, found: SearchResult
 ) -> SearchResult:
-    """What was found at its time, and the best chunk that has the question as it is written."""
+    """The candidates of its time, and the best chunk that has the question as it is written."""
     having = [index for index in indexes if len(as_written(index.text.postings(), question.words))]
     if not having or ask.mode == "vector":
         return found
@@ -282,7 +282,7 @@ def _corrected(text: str, words: WordMatches | None) -> str:
 
 
 def _newest(stores: Stores, indexes: Sequence[WorkspaceIndex], question: ParsedQuestion) -> list[Candidate]:
-    """What passes the filters and exclusions, newest first; what has no day of its own comes last."""
+    """The chunks that pass the filters and exclusions, newest first; those without a day come last."""
     connection = stores.ledger.reader
     passing = []
     for index in indexes:

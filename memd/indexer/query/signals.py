@@ -58,7 +58,7 @@ TIER = {"dormant": -1.0, "sensory": -0.5}
 
 
 class ChunkFacts:
-    """What is known of the candidates, each in its place."""
+    """The facts of the candidates, each in its place."""
 
     def __init__(
         self, index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion,
@@ -72,7 +72,7 @@ class ChunkFacts:
         own = np.array([memories.place[row["id"]] for row in rows], np.int64)
         docs, earned = memories.docs, np.zeros(len(memories.chunks))
         self.earned: Floats | None = None
-        """What the question's words earn in each, as a share of what they could earn."""
+        """The gain of the question's words in each, as a share of the most they could have."""
         self.section_earned: Floats | None = None
         """The same in the whole memory of each."""
         if words is not None:
@@ -218,7 +218,7 @@ def _terms(forms: Iterable[str]) -> tuple[str, ...]:
 
 
 class LineFacts:
-    """What is known of the lines of some chunks, each in its place."""
+    """The facts of the lines of some chunks, each in its place."""
 
     def __init__(
         self, words: AskedWords, question: ParsedQuestion, rows: Sequence[Row], run: Lines, held: NDArray[np.int64]
@@ -366,7 +366,7 @@ FAINT = 0.18
 """The least relevance of what is about the question: any two notes have less than this in common."""
 
 FAR = 0.25
-"""What has less than this share of the best hit's relevance is no answer beside it."""
+"""A candidate with less than this share of the best hit's relevance is no answer beside it."""
 
 # --- together -----------------------------------------------------------------------------------------------
 

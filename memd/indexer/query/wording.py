@@ -47,7 +47,7 @@ RARE, RARE_LEAST = 0.01, 2
 """The share of all chunks that a rare word stands in at most, and the number that is few anywhere."""
 
 TELLING = 0.7
-"""What a word weighs at least, as a share of the rarest beside it, to say as much."""
+"""The least weight of a word, as a share of the rarest beside it, to say as much."""
 
 PIECES_LACK = 2.0
 """All pieces of a number that no chunk has are worth a third of it at most: 10.8.0.1 is not 10.0.0.1."""
@@ -59,13 +59,13 @@ PART_LETTERS = 4
 """Shorter pieces occur in every second word; one that no note has as a word may be shorter by one."""
 
 CODE = re.compile(r"(?!\d+-?[^\W\d]+$)(?!\d{1,4}$)(?=(?:.*\d){3}|[^\W\d_].*\d).+")
-"""What looks like a code, an address or a version: TICKET-2005, 10.0.0.1, x86; not 1st, 30-minute or 2026."""
+"""Codes, addresses and versions: TICKET-2005, 10.0.0.1, x86; not 1st, 30-minute or 2026."""
 
 IN_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*[\s/][^`\n]*`|^ *\$ .*$|\S*[/~]\S*", re.DOTALL | re.MULTILINE)
 """Code and paths; a single word in backticks is a name."""
 
 COMPOUND = 0.6
-"""What a word earns as one half of a compound, where the language writes compounds as one word."""
+"""The gain of a word as one half of a compound, where the language writes compounds as one word."""
 
 
 # --- how words are weighed: counts in, numbers out ------------------------------------------------------------
@@ -102,7 +102,7 @@ def dampened(often: Floats) -> Floats:
 
 
 def by_length(lengths: Floats, mean: float) -> Floats:
-    """What a word's count is divided by in a text of this length."""
+    """The divisor of a word's count in a text of this length."""
     share: Floats = 1 - B + B * lengths / mean
     return share
 
@@ -120,7 +120,7 @@ class WordMatch:
     """How often each of `docs` has it, adjusted for its length, and more in a heading."""
     idf: float
     share: float
-    """What it may earn of a whole word."""
+    """The share of a whole word that it may gain."""
 
     @property
     def whole(self) -> bool:
@@ -148,7 +148,7 @@ class WordMatches:
     missing: list[str] = field(default_factory=list)
     """Words that no chunk has in any form."""
     weight: float = 0.0
-    """What all words are worth together; one that no chunk has is worth most."""
+    """The worth of all words together; one that no chunk has is worth most."""
     named_missing: list[str] = field(default_factory=list)
     """Codes and names that no chunk has, whole or inside a longer one; chunks may have the pieces of a code."""
     named: list[WordMatch] = field(default_factory=list)
@@ -167,11 +167,11 @@ class WordMatches:
 
     @property
     def most(self) -> float:
-        """What a chunk would earn that has every word many times."""
+        """The gain of a chunk that has every word many times."""
         return self.weight * (K1 + 1) or 1.0
 
     def earned(self) -> Floats:
-        """What every document earns, as a share of the most; added up once."""
+        """The gain of every document, as a share of the most; added up once."""
         if self._earned is None:
             by_doc = np.zeros(self.postings.size)
             for match in self.matches:
@@ -180,7 +180,7 @@ class WordMatches:
         return self._earned
 
     def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
-        """What some chunks earn from one word, before it is weighed by how rare that is."""
+        """The gain of some chunks from one word, before it is weighed by how rare that is."""
         docs = self.postings.places(np.array(chunks, np.int64))
         return match.share * dampened(_often_at(match, docs))
 
@@ -297,7 +297,7 @@ class WordMatches:
         return int((earned > earned[doc]).sum()) + 1 if doc >= 0 and earned[doc] else None
 
     def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:
-        """What `count` sections earn as a whole; `section` says in which one each of `docs` is."""
+        """The gain of `count` sections as a whole; `section` says in which one each of `docs` is."""
         lengths = np.bincount(section, self.postings.lengths("body")[docs], count).astype(np.float64)
         divisor = by_length(lengths, float(lengths.sum()) / max(1, count) or 1.0)
         total = np.zeros(count)

@@ -116,7 +116,7 @@ def keep_change(connection: Connection, action: int, nth: int, memory: int, what
 
 
 def changes_of(connection: Connection, action: int) -> list[LifeChange]:
-    """What an action changed, in order."""
+    """The changes of an action, in order."""
     rows = connection.execute("SELECT * FROM shifts WHERE action = ? ORDER BY nth", (action,))
     return [LifeChange(row["memory"], row["what"], json.loads(row["before"]), json.loads(row["after"])) for row in rows]
 
@@ -247,7 +247,7 @@ def _conflict(why: str) -> Conflict:
 MOST_PROPOSALS = 500
 """Proposals of one workspace that may wait."""
 ONCE_MORE = ("now", "request_id")
-"""What differs when someone asks for the same once more."""
+"""Parameters that differ when someone asks for the same once more."""
 
 
 def add_proposal(connection: Connection, workspace: int, who: str, method: str, params: dict[str, Any]) -> int:

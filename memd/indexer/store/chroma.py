@@ -220,7 +220,7 @@ class ChromaServer(ChromaPlace):
         return child
 
     def put_aside(self, why: str) -> None:
-        """What a server has is not thrown away because it is out of reach; it is compared when it is back."""
+        """A collection on a server is not thrown away because it is out of reach; it is compared when it is back."""
 
 
 def chroma_place(settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> ChromaPlace:

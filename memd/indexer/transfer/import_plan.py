@@ -39,7 +39,7 @@ DEEPEST = 32
 
 @dataclass(frozen=True, slots=True)
 class ExportedWorkspace:
-    """What an export has of one workspace."""
+    """The part of an export about one workspace."""
 
     ns: str
     incoming_files: tuple[IncomingFile, ...]
@@ -106,7 +106,7 @@ class FileImport:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """What an import would do to one workspace."""
+    """The effect of an import on one workspace."""
 
     steps: list[FileImport] = field(default_factory=list)
     same: int = 0

@@ -52,7 +52,7 @@ FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 
 @dataclass(slots=True)
 class SourceFiles:
-    """What was found in some places: files for this workspace, and what could not be read."""
+    """The findings in some places: files for this workspace, and files that could not be read."""
 
     incoming_files: list[merging.IncomingFile] = field(default_factory=list)
     problems: list[JsonObject] = field(default_factory=list)
@@ -443,7 +443,7 @@ def _record(row: JsonObject, table: JsonObject) -> JsonObject:
 
 
 def _texts(row: JsonObject, column: str) -> list[str]:
-    """What a column says: nothing, a text, or each text of a list that it has as JSON."""
+    """The texts of a column: nothing, a text, or each text of a list that it has as JSON."""
     value = next((row[name] for name in column.removesuffix("[]").split("|") if row.get(name)), None)
     if not column.endswith("[]"):
         return [] if value is None else [str(value)]

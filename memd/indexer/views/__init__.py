@@ -1,1 +1,1 @@
-"""What is there, without a search: one memory, lists, counts, days, the past."""
+"""Views without a search: one memory, lists, counts, days, the past."""

@@ -80,7 +80,7 @@ def _two_versions(
 
 
 def _git_base(root: Path, path: str) -> str | None:
-    """What git says both sides of an unfinished merge began with."""
+    """The base of an unfinished merge, by git."""
     # Of what the repository's own settings could have git run, nothing is run.
     command = ["git", "-C", str(root), "-c", "core.fsmonitor=false", "cat-file", "blob", f":1:./{path}"]
     try:
@@ -91,7 +91,7 @@ def _git_base(root: Path, path: str) -> str | None:
 
 
 def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ours: str, theirs: str) -> str:
-    """What the history knows of the sections that both sides have.
+    """The history of the sections that both sides have.
 
     Others are left out: they may be new on one side, and must not seem removed on the other.
     """

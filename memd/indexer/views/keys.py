@@ -30,7 +30,7 @@ Indexes = Sequence[WorkspaceIndex]
 """The workspaces that someone asks about."""
 
 LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
-"""What was observed of a memory, besides its tier."""
+"""The observed facts of a memory, besides its tier."""
 
 MOST_SHOWN_TO = 20
 
@@ -121,13 +121,13 @@ def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
 
 
 def version_facts(number: int | None, text: str) -> JsonObject:
-    """What is said of a version beside its text."""
+    """The facts of a version beside its text."""
     supersedes = number - 1 if number is not None and number > 1 else None
     return {"version": number, "supersedes": supersedes, "estimated_tokens": estimate_tokens(text)}
 
 
 def declared_facts(declared: JsonObject) -> JsonObject:
-    """What a memory declares, without what it leaves out."""
+    """The facts that a memory declares, without those it leaves out."""
     return {name: value for name, value in declared.items() if not is_empty(value)}
 
 
@@ -202,7 +202,7 @@ class KeyTarget:
     version: int = 0
     """0 while it does not exist."""
     digest: str | None = None
-    """Of the text of that version."""
+    """The digest of that version's text."""
 
     @property
     def number(self) -> int:

@@ -1,4 +1,4 @@
-"""What the memory holds, without a question: the index card, every memory as a line, counts, and days."""
+"""Overviews without a question: the index card, every memory as a line, counts, and days."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SQL = queries(__file__, alive=lookup.ALIVE, is_pinned=IS_PINNED)
 
 
 def peek(stores: Stores, indexes: Indexes) -> JsonObject:
-    """What the memory holds, as Markdown for a prompt."""
+    """The content of the memory, as Markdown for a prompt."""
     text = packing.cards([_summary(stores.ledger.reader, index) for index in indexes])
     return {"text": text, "tokens": packing.tokens(text)}
 

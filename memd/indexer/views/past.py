@@ -185,7 +185,7 @@ def _actions(connection: Connection, names: dict[int, str], values: dict[str, An
 
 
 def _edits(connection: Connection, names: dict[int, str], values: dict[str, Any]) -> Iterator[JsonObject]:
-    """What editors saved: all memories that one batch found changed are one entry."""
+    """The edits of editors: all memories that one batch found changed are one entry."""
     if values["who"] not in ("", "editor"):
         return
     for at, workspace in connection.execute(SQL["times_of_edits"], values):

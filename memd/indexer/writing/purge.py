@@ -57,7 +57,7 @@ RENEW_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class MemoryTrace:
-    """What a memory said in all its versions, and which parts of that nothing else says."""
+    """The texts of a memory in all its versions, and the parts that nothing else has."""
 
     memories: frozenset[int]
     digests: frozenset[str]
@@ -192,7 +192,7 @@ def _blanked(value: Any, trace: MemoryTrace) -> Any:
 
 
 def _cells(row: sqlite3.Row) -> dict[str, str]:
-    """What the columns of a row say: texts, and bytes, be they compressed or not."""
+    """The content of a row: texts, and bytes, be they compressed or not."""
     cells = zip(row.keys(), row, strict=True)
     return {name: _as_text(value) for name, value in cells if isinstance(value, str | bytes)}
 
@@ -274,7 +274,7 @@ def _is_holding(file: Path, needles: Sequence[bytes], is_database: bool) -> bool
 
 
 def _inflated(data: bytes, start: int) -> bytes:
-    """What is compressed at a place, as far as it can be read: a database cuts it at the end of a page."""
+    """The compressed data at a place, as far as it can be read: a database cuts it at the end of a page."""
     unpacked, found = zlib.decompressobj(), b""
     with suppress(zlib.error):
         for at in range(start, min(start + OVERLAP, len(data)), 256):

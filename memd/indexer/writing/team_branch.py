@@ -11,7 +11,7 @@ from pathlib import Path
 from memd.errors import AlreadyExists, MemdError, Refused
 
 QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgsign=false")
-"""Of what the repository's own settings could have git run, nothing is run."""
+"""Settings by which git runs no program that the repository's own settings name."""
 GIT_SECONDS = 30.0
 TRUNK = "refs/remotes/origin/HEAD"
 

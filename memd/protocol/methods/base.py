@@ -249,7 +249,7 @@ class NamedMemory(TypedDict):
 
 
 class Fresh(TypedDict):
-    """What every result says: how new it is and what is missing from it."""
+    """The fields of every result: how new it is and what is missing from it."""
 
     clock: str
     """`c:<ledger>:<number>`; the number grows with each change of the index."""
@@ -262,13 +262,13 @@ class Fresh(TypedDict):
 
 
 class AcrossWorkspaces(Fresh):
-    """What is said of one or several workspaces."""
+    """A result about one or several workspaces."""
 
     ns: list[str]
 
 
 class WithinWorkspace(Fresh):
-    """What is said of one workspace, and where that is."""
+    """A result about one workspace, and where that is."""
 
     ns: str
     root: str

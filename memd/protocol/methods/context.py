@@ -1,4 +1,4 @@
-"""What an agent should know for a task: `context`, and the summaries that stand for others: `consolidate`, `expand`."""
+"""Context for a task: `context`, and the summaries that stand for others: `consolidate`, `expand`."""
 
 from typing import Annotated, Any, NotRequired
 

@@ -1,4 +1,4 @@
-"""What belongs together: `edge.add`, `edge.rm`, `edge.list`, `edge.candidates`, `related` and `clusters`."""
+"""Edges between memories: `edge.add`, `edge.rm`, `edge.list`, `edge.candidates`, `related` and `clusters`."""
 
 from typing import Annotated, Any, NotRequired, TypedDict
 

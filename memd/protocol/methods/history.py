@@ -118,7 +118,7 @@ class LogRequest(base.Scoped, method="log", result=LogResult, reads=True):
     since: Annotated[str, base.unset("any")] = ""
     """A date, as in `query`: what was done then or later."""
     key: Annotated[str, base.unset("any")] = ""
-    """What was done to this memory."""
+    """Only entries about this memory."""
     limit: base.Rows = 50
 
 

@@ -91,7 +91,7 @@ class CurateRequest(base.Writing, method="curate", args="key verb", result=Curat
 
     key: base.Key
     verb: Literal["promote", "demote", "archive", "delete", "boost", "diminish", "pin", "unpin"]
-    """What to do with it."""
+    """The action."""
 
 
 class UsefulResult(base.Fresh):

@@ -30,9 +30,9 @@ class PutRequest(base.Timed, Expecting, method="put", args="key text", result=Pu
     key: base.Key
     """The key; a new one is the name of a file without its suffix."""
     text: Annotated[str | None, base.unset("as it is")] = None
-    """What it says; without it, facts of a memory that is there are changed."""
+    """The text; without it, facts of a memory that is there are changed."""
     kind: Annotated[Kind | None, base.unset("as it is")] = None
-    """What kind of memory it is."""
+    """The kind of memory."""
     tags: Annotated[base.Texts | None, base.unset("as they are")] = None
     """Its tags, in place of those that it declares."""
     priority: Annotated[Priority | None, base.unset("as it is")] = None
@@ -48,7 +48,7 @@ class PutRequest(base.Timed, Expecting, method="put", args="key text", result=Pu
     files: Annotated[base.Texts, base.unset("none")] = ()
     """Files it is about, `PATH:REL`, added to those that it declares; REL as in `files`."""
     on_similar: Literal["keep", "update", "skip"] = "keep"
-    """What to do with a new key when a memory says nearly the same: `keep` writes it, `update` writes to that
+    """A new key when a memory says nearly the same: `keep` writes it, `update` writes to that
     memory instead, `skip` writes nothing."""
 
 
@@ -127,7 +127,7 @@ class FilesRequest(base.Writing, method="files", args="key", result=FilesResult)
     add: Annotated[str, base.unset("none")] = ""
     """A file that the memory is about."""
     rel: FileRelation = "modified"
-    """What was done to it."""
+    """Its relation to the file."""
 
     def check(self) -> None:
         if bool(self.key) == bool(self.touching) or (self.touching and self.add):

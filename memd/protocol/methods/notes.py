@@ -13,10 +13,10 @@ class NoteResult(base.Written):
 
 
 class NewSection(base.Timed, base.Writing):
-    """What `note` and `save` have in common."""
+    """The parameters that `note` and `save` share."""
 
     text: base.Text
-    """What to write down."""
+    """The text."""
     title: str = ""
     """The title; without one, a heading that the text begins with."""
     tags: Annotated[base.Texts, base.unset("none")] = ()

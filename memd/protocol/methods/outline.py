@@ -24,14 +24,14 @@ class OutlineResult(base.WithinWorkspace):
     text: NotRequired[str]
     """A tree, or the map; not where the format is json."""
     symbols: NotRequired[list[dict[str, Any]]]
-    """Of a tree in json, as docs/outline.md has it; of the map always."""
+    """The symbols of a tree in json, as docs/outline.md has it; always those of the map."""
     tokens: NotRequired[int]
     left_out: NotRequired[int]
     languages: NotRequired[dict[str, int]]
 
 
 class OutlineTree(base.OneWorkspace, base.Progressing):
-    """What the methods that return a tree have in common."""
+    """The parameters of the methods that return a tree."""
 
     language: Annotated[str, base.doc(LANGUAGES, unset="the only one there is")] = ""
     depth: Annotated[int, base.between(1, 8)] = 2

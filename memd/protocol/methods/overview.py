@@ -1,4 +1,4 @@
-"""What the memory holds, without a question: `peek`, `stats`, `tree` and `timeline`."""
+"""Overviews without a question: `peek`, `stats`, `tree` and `timeline`."""
 
 from typing import Annotated, Any, TypedDict
 
@@ -31,7 +31,7 @@ class StatsResult(AcrossWorkspaces):
     least_used: list[dict[str, Any]]
     disk: dict[str, int]
     exams: list[dict[str, Any]]
-    """What the nightly exam found, of each workspace, newest first."""
+    """The results of the nightly exam, of each workspace, newest first."""
     tier_days: list[dict[str, Any]]
     """With `days`: the number of memories in each tier at the end of each day, oldest first."""
 
@@ -71,7 +71,7 @@ class TreeRequest(Scoped, method="tree", args="path", result=TreeResult, reads=T
 
 
 class TimelineDay(TypedDict):
-    """What a day was about, and what was done that day."""
+    """The subjects of a day, and what was done that day."""
 
     date: str
     notes: int

@@ -1,4 +1,4 @@
-"""What agents want to write and a person decides: `proposal.list`, `proposal.accept` and `proposal.reject`."""
+"""Writes by agents that a person decides about: `proposal.list`, `proposal.accept` and `proposal.reject`."""
 
 from typing import Annotated, Any, TypedDict
 
@@ -42,7 +42,7 @@ class ProposalAcceptResult(ProposalRejectResult):
     """The answer of `proposal.accept`."""
 
     result: dict[str, Any]
-    """What the method answered that was proposed."""
+    """The answer of the proposed method."""
 
 
 class ProposalAcceptRequest(

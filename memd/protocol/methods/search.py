@@ -68,7 +68,7 @@ class QueryResult(base.AcrossWorkspaces):
     missing: list[str]
     """Words of the question that no note has; a code among them makes the answer weak."""
     near: list[HitResult]
-    """What came closest besides the hits, without being an answer."""
+    """The closest passages besides the hits, which are no answer."""
     resting: int
     """How many more would be hits if they did not rest."""
     mode: str
@@ -77,7 +77,7 @@ class QueryResult(base.AcrossWorkspaces):
 
 
 class Search(Limited, base.Filtered, base.AllTiers):
-    """What `query` and `why_not` have in common: a question and how it is answered."""
+    """The parameters that `query` and `why_not` share: a question and how it is answered."""
 
     query: base.Question
     mode: base.Mode = "hybrid"
@@ -178,7 +178,7 @@ class GrepRequest(base.Scoped, method="grep", args="pattern", result=GrepResult,
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
     pattern: base.Words
-    """What to look for."""
+    """The text or the regular expression."""
     regex: bool = False
     """It is a regular expression, matched line by line, in the syntax of Python's `regex` package."""
     case: bool = False
@@ -237,7 +237,7 @@ class ListRequest(base.Filtered, method="list", result=ListResult, reads=True):
     """Lists the memories and the roles that there are."""
 
     sort: Literal["newest", "oldest", "key", "role", "title"] = "newest"
-    """What comes first."""
+    """The order."""
     limit: Annotated[int, base.between(0, base.MAX_ROWS)] = 200
     """At most this many, up to 1,000; 0 means 1,000."""
     offset: base.Offset = 0

@@ -1,4 +1,4 @@
-"""What others get: `propose` for a team, `token.add` and `token.revoke` for who comes in by the hub."""
+"""Access for others: `propose` for a team, `token.add` and `token.revoke` for the hub."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ class ProposeRequest(base.OneWorkspace, base.Signed, method="propose", args="key
     branch: Annotated[str, base.unset("`memd/` and the memory's name")] = ""
     """The branch, which must be new."""
     message: Annotated[str, base.unset("the memory's heading")] = ""
-    """What the commit says."""
+    """The message of the commit."""
 
 
 class TokenAddResult(base.Fresh):

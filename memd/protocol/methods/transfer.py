@@ -46,7 +46,7 @@ class ImportResult(base.AcrossWorkspaces):
 
 
 class Incoming(base.Scoped, base.Signed, base.Progressing):
-    """What `import` and `ingest` have in common: how memories are taken in."""
+    """The parameters that `import` and `ingest` share: how memories are taken in."""
 
     dry_run: bool = False
     """Only say what would change."""
@@ -71,9 +71,9 @@ class IngestRequest(Incoming, method="ingest", args="paths", result=ImportResult
     paths: Annotated[base.Texts, base.place(opened=True)] = ()
     """Folders and files, absolute or with `~`; the daemon opens them."""
     since: Annotated[str, base.unset("any")] = ""
-    """Of sessions with agents: only those that began on this day or later, in this month, in this year."""
+    """Only sessions with agents that began on this day or later, in this month, in this year."""
     project: Annotated[str, base.unset("any")] = ""
-    """Of sessions with agents: only those in a folder whose path has this in it."""
+    """Only sessions with agents in a folder whose path has this in it."""
 
     def check(self) -> None:
         if not self.paths:

@@ -1,1 +1,1 @@
-"""What the page shows, a module for each view; every one asks the daemon and fills a template."""
+"""The views of the page, a module each; every one asks the daemon and fills a template."""

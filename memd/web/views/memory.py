@@ -41,7 +41,7 @@ async def _get(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
 
 
 async def _near(memory: AsyncClient, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """What says something like it; nothing where there is no model, or no word."""
+    """Memories that say something like it; none where there is no model, or no word."""
     asked = " ".join(found["text"].split())[:ASKED_CHARACTERS].replace('"', " ")
     if not asked.strip("# -"):
         return []

@@ -1,4 +1,4 @@
-"""What there is as a whole: the days, the edges between memories, and how memories age."""
+"""The whole memory: the days, the edges between memories, and how memories age."""
 
 import asyncio
 from bisect import bisect_right
@@ -85,7 +85,7 @@ async def graph(visit: Visit) -> Response:
 
 
 async def graph_data(visit: Visit) -> Response:
-    """What is drawn: nodes by number, and edges between them."""
+    """The picture: nodes by number, and edges between them."""
     edges = await _edges(visit)
     names = sorted({(edge["ns"], end) for edge in edges for end in (edge["from"], edge["to"])})
     number = {name: at for at, name in enumerate(names)}

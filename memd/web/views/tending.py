@@ -1,4 +1,4 @@
-"""What a person tends: what waits for them, how the daemon is, and the buttons."""
+"""Tending: proposals and findings that wait for a person, how the daemon is, and the buttons."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ def _number(text: str) -> int:
 
 
 def _lines(text: str) -> str:
-    """What was typed, with the line ends that files have."""
+    """The typed text, with the line ends that files have."""
     return text.replace("\r\n", "\n")
 
 
@@ -102,7 +102,7 @@ async def _secrets(memory: AsyncClient) -> dict[str, Any]:
 
 
 def exam_trend(exams: list[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """What the nightly exam found in each workspace, oldest first: how much was found, and how quickly."""
+    """The nightly exam of each workspace, oldest first: how much was found, and how quickly."""
     trends: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in reversed(exams):
         trend = trends.setdefault(row["ns"], {"recall": [], "latency": []})
