@@ -210,7 +210,7 @@ def test_what_an_unknown_agent_writes_waits_until_a_person_accepts_it(
         (AUTHOR, "put"),
         (AUTHOR, "topic.forget"),
     ]
-    assert "3 writes of agents to decide about" in run("status").stdout
+    assert "3 writes by agents to accept or reject" in run("status").stdout
     assert POISON in run("proposal", "list").stdout
 
     accepted = run("proposal", "accept", "1")
