@@ -120,7 +120,7 @@ async def _restore(ctx: HandlerContext, index: OwnIndex, exported: ExportedWorks
 
 @dataclass(slots=True)
 class ImportTally:
-    """An import, over all workspaces, and what came of it."""
+    """An import, over all workspaces, and its result."""
 
     ctx: HandlerContext
     request: Incoming

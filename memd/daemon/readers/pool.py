@@ -89,7 +89,7 @@ class ReaderPool:
             "mirror": self._mirror,
             "nearest_texts": lambda ns, vector, depth: stores.index(ns).nearest_texts(vector, depth),
         }
-        """What readers ask for, by name."""
+        """The functions that readers call, by name."""
 
     @property
     def pids(self) -> list[int]:

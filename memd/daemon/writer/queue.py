@@ -1,4 +1,4 @@
-"""What waits for the writer: tasks, and batches of files that are to be indexed; whose turn it is, and who waits."""
+"""The writer's queue: tasks, and batches of files that are to be indexed; whose turn it is, and who waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the writer does with the files of a workspace, and for the stores: the text index, the model, its vectors."""
+"""The writer's work on the files of a workspace, and for the stores: the text index, the model, its vectors."""
 
 from __future__ import annotations
 
