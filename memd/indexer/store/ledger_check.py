@@ -50,6 +50,9 @@ def columns_of(version: int) -> Columns:
 def schema_version(connection: sqlite3.Connection) -> int | None:
     """The schema by its tables, whatever number the file carries; 0 without tables, None if it is none of memd's."""
     found = columns_in(connection)
+    if not found:
+        # Else a new ledger has every schema that there was built in memory: 40 ms, a third of what its start takes.
+        return 0
     return next((number for number in range(VERSION, -1, -1) if columns_of(number) == found), None)
 
 
