@@ -26,11 +26,22 @@ from typing import IO, Any
 
 import memd.failpoints
 
-COMMAND_MODULES = ("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table")
+COMMAND_MODULES = (
+    *("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table", "memd.protocol.methods"),
+    *("memd.protocol.unanswered", "memd.protocol.start", "memd.cli.completions", "memd.cli.method_command"),
+    *("memd.cli.reports", "memd.cli.service", "memd.cli.mcp_bridge", "memd.config.load", "memd.config.tokens"),
+    *(f"memd.cli.commands.{name}" for name in ("history", "memories", "notes", "overview", "search", "server")),
+    *("memd.cli.commands.workspaces", "memd.installation", "hashlib", "typer._click.decorators"),
+)
+WORD_MODULES = ("numpy.ma", "rapidfuzz.process", "rapidfuzz.fuzz", "rapidfuzz.distance", "memd.notes.topics")
+"""What the first question loads."""
 DAEMON_MODULES = (
     *("memd.daemon.app", "memd.daemon.jobs.scheduler", "memd.indexer.store.chroma", "memd.indexer.model.embedder"),
     *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
-    *("yaml", "apscheduler.schedulers.background"),
+    *("yaml", "ruamel.yaml", "apscheduler.schedulers.background", "apscheduler.executors.pool"),
+    *("apscheduler.triggers.cron", "apscheduler.triggers.combining", "tzlocal", "tzdata.zoneinfo"),
+    *("encodings.ascii", "encodings.utf_8_sig", "memd.daemon.watching.native_watch", "memd.mcp.sdk_server"),
+    *WORD_MODULES,
 )
 CHROMA = "memd.indexer.store.chroma_process"
 READER = "memd.daemon.readers.process"
@@ -42,7 +53,7 @@ MODULES = {
     "memd.daemon": DAEMON_MODULES,
     "memd": COMMAND_MODULES,
     CHROMA: ("chromadb", "chromadb.api.rust", "httpx", "numpy"),
-    READER: ("memd.daemon.readers.process", "whoosh.index"),
+    READER: ("memd.daemon.readers.process", "whoosh.index", "memd.indexer.views.keys", *WORD_MODULES),
 }
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
 """What the daemon sets before it loads these."""
@@ -203,6 +214,14 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
         importlib.import_module("memd.indexer.store.vectors").GATHER_SECONDS = float(os.environ[CHROMA_AFTER])
 
 
+def remember_parameters() -> None:
+    """Read the declarations of all methods, which a process keeps: each would read those that it is asked for."""
+    base = importlib.import_module("memd.protocol.methods.base")
+    importlib.import_module("memd.protocol.methods")
+    for method in base.METHODS:
+        base.parameters_of(method)
+
+
 def forged_processes(home: Path) -> set[str]:
     """The numbers of the processes that memd started so: nothing that the system tells of them says whose they are."""
     known = _list_of(home)
@@ -262,6 +281,8 @@ if __name__ == "__main__":
     forges = {module: Forge(module) for module in CHILDREN} if name == "memd.daemon" else {}
     for module in MODULES[name]:
         importlib.import_module(module)
+    if name in ("memd.daemon", "memd"):
+        remember_parameters()
     if forges:
         start_children_from(forges)
     for control in others:
