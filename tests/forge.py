@@ -53,6 +53,7 @@ MODULES = {
     "memd.daemon": DAEMON_MODULES,
     "memd": COMMAND_MODULES,
     CHROMA: ("chromadb", "chromadb.api.rust", "httpx", "numpy"),
+    "tests.written": ("tests.written",),
     READER: ("memd.daemon.readers.process", "whoosh.index", "memd.indexer.views.keys", *WORD_MODULES),
 }
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ANONYMIZED_TELEMETRY": "False", "ORT_DISABLE_TELEMETRY": "1"}
@@ -101,7 +102,7 @@ class Forged:
 
 
 class Forge:
-    """The process with the modules of `memd.daemon`, of `memd`, the command, or of Chroma; it ends with the tests."""
+    """The process with the modules of `memd.daemon`, of `memd`, the command, of Chroma, …; it ends with the tests."""
 
     def __init__(self, module: str, daemons: Forge | None = None) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

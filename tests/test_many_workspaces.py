@@ -110,17 +110,24 @@ def prefix_of_union(many: Answer, alone: list[Answer]) -> bool:
     return [hit.score for hit in many.hits] == every[: len(many.hits)]
 
 
-@pytest.mark.parametrize("seed", range(20) if SOAK else range(2))
-@pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
-def test_many_answer_as_each_of_them_asked_alone(tmp_path: Path, mode: str, seed: int) -> None:
-    rng, count = random.Random(seed), MOST_SEARCHED + 15
+@pytest.fixture(scope="module", params=range(20) if SOAK else range(2))
+def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, list[str]]]:
+    """More workspaces than are searched one by one, and what they are asked; nobody writes to them."""
+    rng, count = random.Random(request.param), MOST_SEARCHED + 15
     rare = ["".join(rng.choices("abcdefghiklmnoprstuvwz", k=9)) for _ in range(20)]
-    lab = Lab(tmp_path, HashEmbedder())
+    lab = Lab(tmp_path_factory.mktemp("many"), HashEmbedder())
     filled(lab, rng, count, rare)
     one, other = rng.sample(rare, 2)
     questions = [one, other, *COMMON[:2], f"{one} {COMMON[0]}", f"{COMMON[1]} {other} {COMMON[2]} {one}", "zebra",
                  f"where is the {one[:4]}{one[5:]} zebra", *(f"unique{rng.randrange(count)}x{nth}" for nth in range(4)),
                  "when was the printer ticket paid", "latest invoice", f"{COMMON[3]} on 2026-02-05"]  # fmt: skip
+    yield lab, questions
+    lab.close()
+
+
+@pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
+def test_many_answer_as_each_of_them_asked_alone(asked: tuple[Lab, list[str]], mode: str) -> None:
+    lab, questions = asked
     for question in questions:
         alone = [lab.ask(question, ns, mode=mode) for ns in lab.stores.indexes]
         many = lab.ask(question, mode=mode)
@@ -128,7 +135,6 @@ def test_many_answer_as_each_of_them_asked_alone(tmp_path: Path, mode: str, seed
         assert bool(many.hits) == any(answer.hits for answer in alone), question
         assert VERDICTS.index(many.verdict) >= max(VERDICTS.index(answer.verdict) for answer in alone), question
         assert set(many.missing) == set.intersection(*(set(answer.missing) for answer in alone)), question
-    lab.close()
 
 
 def test_a_word_that_one_of_many_workspaces_has_is_found_there(tmp_path: Path) -> None:

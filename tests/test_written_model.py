@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import zlib
 from itertools import count
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from memd.errors import Conflict
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT, forge
 from tests.faults.agreement import rounds
 from tests.written import carry_out, expected, opened, sync
 
@@ -171,11 +169,8 @@ class WritersAndEditors(RuleBasedStateMachine):
     def _killed(self, order: dict[str, Any], place: str) -> int | None:
         """Let another process do it and die there; its answer, if it came that far."""
         self.stores.close()
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.written", str(self.place / "state"), str(self.root), json.dumps(order)],
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "MEMD_FAILPOINT": place}, capture_output=True,
-            text=True,
-        )  # fmt: skip
+        arguments = [str(self.place / "state"), str(self.root), json.dumps(order)]
+        done = forge("tests.written").run(arguments, {**os.environ, "MEMD_FAILPOINT": place}, ROOT, None, PATIENCE)
         assert done.returncode in (0, -9) or "Conflict" in done.stderr, done.stderr
         self.stores, self.index = opened(self.place / "state", self.root)
         assert not list(self.root.rglob("*.memd-aside")), "something was left behind"
