@@ -7,9 +7,11 @@ import os
 import resource
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +46,27 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(child_module, "start_child", start_loaded)
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    made = Lab(tmp_path, HashEmbedder())
+@contextmanager
+def lab_in(folder: Path) -> Iterator[Lab]:
+    made = Lab(folder, HashEmbedder())
     made.stores.use_vectors(VectorStore(ChromaFolder(made.folder / "state" / "chroma")))
     yield made
     made.close()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def lab_in_memory(tmp_path: Path) -> Iterator[Lab]:
+    """On a file system in memory, where there is one: Chroma waits for the disk several times a collection."""
+    memory = Path("/dev/shm")
+    place = memory if os.access(memory, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(prefix="memd-", dir=place) as folder, lab_in(Path(folder)) as made:
+        yield made
 
 
 def notes(*texts: str) -> dict[str, str]:
@@ -257,7 +274,8 @@ def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.M
         assert collection.digests() == collection.source.digests()
 
 
-def test_chroma_keeps_a_bounded_number_of_indexes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chroma_keeps_a_bounded_number_of_indexes(lab_in_memory: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = lab_in_memory
     monkeypatch.setattr(chroma, "SEARCH_SECONDS", PATIENCE)
     # It is asked behind the store's back, and a store with nothing to do lets it end.
     store_of(lab).rest_seconds = 3600.0
