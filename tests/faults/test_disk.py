@@ -21,6 +21,8 @@ from tests.conftest import NOTES, ROOT, Home, write_notes
 from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, serve, shown
 from tests.written import expected, opened, sync
 
+LOADED = True
+
 
 @contextlib.contextmanager
 def small_disk(home: Home, place: Path, megabytes: int) -> Iterator[Path]:
@@ -97,6 +99,7 @@ def test_a_full_disk_is_told_and_heals_by_itself(home: Home, workspace: Path, cr
 
 
 def test_a_disk_that_is_full_at_the_start(home: Home, workspace: Path, cramped: Path) -> None:
+    home.from_nothing = True
     serve(home, workspace).sync(vectors=True)
     home.stop()
     filler = fill(cramped)

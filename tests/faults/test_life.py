@@ -171,6 +171,7 @@ def _text(nth: int) -> str:
 
 def test_a_stop_in_the_middle_of_an_import(home: Home, workspace: Path) -> None:
     """It does not wait for its end; the next start goes on where this one was."""
+    home.from_nothing = SOAK
     for nth in range(rounds(700, 3_000)):
         (workspace / "memory" / f"note-{nth}.md").write_text(_text(nth))
     serve(home, workspace)
@@ -268,6 +269,7 @@ def test_a_stop_waits_for_no_thread_of_a_library(home: Home, workspace: Path) ->
 
 
 def test_it_goes_on_after_standing_still(home: Home, workspace: Path) -> None:
+    home.from_nothing = SOAK
     client = serve(home, workspace)
     assert home.daemon is not None
     for _ in range(rounds(2, 20)):
@@ -294,6 +296,7 @@ def test_a_ledger_of_a_newer_memd_is_refused_and_left_alone(home: Home, workspac
 
 
 def test_caches_of_another_format_are_made_again(home: Home, workspace: Path) -> None:
+    home.from_nothing = SOAK
     serve(home, workspace).sync(vectors=True)
     wait_for_collections(home)
     home.stop()
@@ -336,6 +339,7 @@ def test_while_a_large_text_index_is_filled_again_answers_say_so(home: Home, wor
 
 
 def test_without_a_model_it_is_a_text_search(home: Home, workspace: Path) -> None:
+    home.from_nothing = SOAK
     serve(home, workspace).sync(vectors=True)
     home.stop()
     client = home.start(MEMD_EMBEDDING__PROVIDER="none")
@@ -351,6 +355,7 @@ def test_without_a_model_it_is_a_text_search(home: Home, workspace: Path) -> Non
 
 
 def test_a_model_that_is_missing_degrades_to_text(home: Home, workspace: Path) -> None:
+    home.from_nothing = SOAK
     del home.env["MEMD_TEST_EMBEDDER"]
     empty = home.path / "model"
     empty.mkdir()

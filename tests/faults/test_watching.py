@@ -150,7 +150,9 @@ def test_mass_deletion_is_held_until_it_is_accepted(home: Home, workspace: Path)
         (many / f"note{nth}.md").write_text(f"## Note\n\nguillemot number{nth}\n")
     client = serve(home, workspace, CALM)
     client.sync()
+    stand_still(home)  # Else a pause after the first of them makes that one a deletion of its own.
     shutil.rmtree(many)
+    home.daemon.send_signal(signal.SIGCONT)
     assert client.sync()["held"] == 30
     assert client.status()["degraded"] == ["held:agent"]
     assert found(client, "guillemot")
