@@ -52,7 +52,7 @@ class FileStat(NamedTuple):
 
 
 def digest_of(data: bytes | str) -> str:
-    """What bytes or a text are known by: it changes when anything in them does."""
+    """The digest of bytes or of a text: it changes when anything in them does."""
     plain = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return blake2b(plain, digest_size=16).hexdigest()
 

@@ -38,7 +38,7 @@ class AsyncConnection(asyncio.Protocol):
         self.lines: deque[bytes] = deque()
         """Those that are there; `take` takes one."""
         self._rest = bytearray()
-        """What came of the next one."""
+        """The bytes of the next one that have come."""
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()

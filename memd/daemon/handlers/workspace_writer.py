@@ -29,7 +29,7 @@ from memd.protocol.methods.base import Writing
 SETTLE = "settle"
 """The action that makes one note of two versions: the team's too, since both are there already."""
 WRITTEN = ("action", "paths", "conflicts", "repeated", "key", "visible")
-"""What a write returns of its outcome."""
+"""The fields of an outcome that a write returns."""
 
 
 @dataclass(frozen=True, slots=True)

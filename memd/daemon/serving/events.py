@@ -77,7 +77,7 @@ class Outbox:
         self.number = next(numbers)
         self.connection = connection
         self._queue: deque[tuple[MakeParams, int]] = deque()
-        """What is to be sent, with its size."""
+        """The lines to be sent, each with its size."""
         self._chars = 0
         self._dropped = 0
         self._wake = asyncio.Event()

@@ -18,7 +18,7 @@ class EdgeRow(EdgeStep):
 
 
 class BetweenMemories(base.Writing):
-    """What `edge.add` and `edge.rm` have in common: an edge by its ends."""
+    """An edge by its ends, for `edge.add` and `edge.rm`."""
 
     from_: base.Text
     """The key of the memory that says it; to remove `relates_to`, either."""

@@ -156,7 +156,7 @@ class RetagResult(base.Written):
 
 
 class Retagging(base.Writing):
-    """What `tag.rename` and `tag.rm` have in common."""
+    """The parameters that `tag.rename` and `tag.rm` share."""
 
     tag: base.Text
     """The tag as it is."""
