@@ -321,7 +321,7 @@ def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:
 
 
 def expand(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
-    """The memories that one contains, each with its text, in the order of the files; without a key, all that contain some."""
+    """The memories that one contains, each with its text, in the order of the files; without a key all summaries."""
     if not key:
         return list_summaries(stores, indexes)
     index, row = keys.find_memory(stores, indexes, key)
