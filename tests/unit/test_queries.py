@@ -13,7 +13,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.queries import queries
 
 PACKAGE = Path(__file__).parents[2] / "memd"
-FILES = [file for file in sorted(PACKAGE.rglob("*.sql")) if file.with_suffix(".py").exists()]
+FILES = [file for file in sorted(PACKAGE.rglob("*.sql")) if "-- name: " in file.read_text()]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

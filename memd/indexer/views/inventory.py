@@ -82,7 +82,7 @@ def _by_day(
 ) -> tuple[list[InventoryRow], int]:
     """One page of the memories and how many there are; without filters only those of the page's days are read."""
     every = [] if filters else connection.execute(SQL["days"], (workspace_ids(indexes),))
-    days = [date for (date,) in every]
+    days = [date for date, memories in every for _ in range(memories)]
     found = [entry for index in indexes for entry in entries(connection, index, filters)] if filters else []
     total = len(days) or len(found)
     if oldest:
@@ -104,7 +104,9 @@ def entries(
     """The memories of a workspace that pass the filters; with `ids` only those, with `days` only of that span."""
     clause, values = lookup.conditions(replace(filters, tags=()), expired=True)
     clause += "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
-    clause += "" if days is None else " AND m.date BETWEEN :first AND :last"
+    # The index has the days: reading every memory for its own would take twenty times as long.
+    within = "SELECT id FROM memories WHERE workspace = :workspace AND date BETWEEN :first AND :last"
+    clause += "" if days is None else f" AND m.id IN ({within})"
     first, last = days or ("", "")
     values |= {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last}
     columns = "m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags"

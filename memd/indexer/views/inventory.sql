@@ -1,9 +1,13 @@
 -- name: days
--- The day of each memory, the newest first.
-SELECT date FROM memories WHERE file IS NOT NULL AND deleted IS NULL AND workspace AMONG ? ORDER BY date DESC
+-- The days of memories, the newest first, and how many each has.
+SELECT date, COUNT(*) FROM memories WHERE file IS NOT NULL AND deleted IS NULL AND workspace AMONG ?
+GROUP BY date ORDER BY date DESC
 
 -- name: roles
-SELECT role, COUNT(*) FROM memories WHERE file IS NOT NULL AND workspace AMONG ? GROUP BY role ORDER BY role
+-- Counted by workspace first, in the order of the index.
+SELECT role, SUM(memories) FROM (
+  SELECT role, COUNT(*) AS memories FROM memories WHERE file IS NOT NULL AND workspace AMONG ? GROUP BY workspace, role
+) GROUP BY role ORDER BY role
 
 -- name: stamped
 -- The first chunks of memories that may have a stamp.
