@@ -319,7 +319,7 @@ def test_a_request_is_given_up_when_every_daemon_hangs_up_on_it(home: Home) -> N
         agent = Agent(home, home.path, "--no-start")
         agent.send(call(1, "memory_search", query="router"))
         error = agent.answer(1)["error"]
-        assert error["data"]["code"] == "no_daemon" and server.opened == mcp_bridge.MAX_TRIES
+        assert error["data"]["code"] == "no_daemon" and server.opened == 2
         assert agent.leave() == (0, "")
 
 

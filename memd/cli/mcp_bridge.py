@@ -29,8 +29,6 @@ PIPE_BYTES = 4096
 MAX_BUFFERED = 1 << 20
 """While this much is still to be written, nothing more is read."""
 LOOK_MS = 1_000
-MAX_TRIES = 2
-"""A request during which the daemon went twice is not sent a third time: it may be the reason."""
 LISTEN = "subscriptions/listen"
 OPEN_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
@@ -78,14 +76,6 @@ def _open_params(args: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value}
 
 
-class PendingRequest:
-    """A request that has no answer yet."""
-
-    def __init__(self, line: bytes) -> None:
-        self.line = line
-        self.tries = 1
-
-
 class McpBridge:
     """Both directions, and what must be sent again to another daemon."""
 
@@ -98,9 +88,12 @@ class McpBridge:
         self._to_daemon = bytearray()
         self._to_client = bytearray()
         self._client_done = False
-        self._pending: dict[Any, PendingRequest] = {}
+        self._pending: dict[Any, bytes] = {}
+        """The requests that have no answer yet."""
+        self._resent: set[Any] = set()
+        """Those of them that an earlier daemon had, too."""
         self._greeting: list[bytes] = []
-        self._subscribed: dict[str, bytes] = {}
+        self._subscribed: dict[Any, bytes] = {}
         self._listening: set[Any] = set()
         self._unwanted: set[Any] = set()
         """Requests that were sent again only to bring the daemon up to date; their answers are not passed on."""
@@ -159,16 +152,16 @@ class McpBridge:
         elif method == "notifications/initialized":
             self._greeting.append(line)
         elif method == "resources/subscribe":
-            self._subscribed[_uri(message)] = line
+            self._subscribed[_named(message, "uri")] = line
         elif method == "resources/unsubscribe":
-            self._subscribed.pop(_uri(message), None)
+            self._subscribed.pop(_named(message, "uri"), None)
         elif method == "notifications/cancelled":
-            self._pending.pop(as_id(_named(message, "requestId")), None)
+            self._pending.pop(_named(message, "requestId"), None)
         if method is not None and number is not None:
             if method == LISTEN:
                 self._listening.add(number)
             else:
-                self._pending[number] = PendingRequest(line)
+                self._pending[number] = line
 
     def _write_out(self) -> None:
         try:
@@ -224,7 +217,8 @@ class McpBridge:
             # A stream of events cannot be resumed; whoever listens listens again and looks at everything anew.
             self._answer(number, NoDaemon("the daemon was restarted", "listen again"))
         self._listening.clear()
-        for number in [number for number, request in self._pending.items() if request.tries >= MAX_TRIES]:
+        # A request during which the daemon went twice is not sent a third time: it may be the reason.
+        for number in self._resent & self._pending.keys():
             self._answer(number, NoDaemon("the daemon ended before it answered this", "see why: memd logs"))
 
     # --- opening ------------------------------------------------------------------------------------------
@@ -250,14 +244,13 @@ class McpBridge:
 
     def _resend(self) -> None:
         """Bring a new daemon to where the old one was."""
-        waiting = {request.line for request in self._pending.values()}
+        waiting = self._pending.values()
         before = [line for line in (*self._greeting, *self._subscribed.values()) if line not in waiting]
         self._unwanted = {number for line in before if (number := as_id(_read(line).get("id"))) is not None}
-        for request in self._pending.values():
-            request.tries += 1
+        self._resent = set(self._pending)
         # The greeting goes first, also where it has no answer yet.
         first = [line for line in self._greeting if line in waiting]
-        again = [request.line for request in self._pending.values() if request.line not in first]
+        again = [line for line in waiting if line not in first]
         self._to_daemon = bytearray().join([*first, *before, *again])
         for uri in self._subscribed:
             # It may have changed while nobody looked.
@@ -274,13 +267,10 @@ def _read(line: bytes) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _named(message: dict[str, Any], name: str) -> Any:
+def _named(message: dict[str, Any], name: str) -> str | float | None:
+    """The text or the number that a message names; None where it does not."""
     params = message.get("params")
-    return params.get(name) if isinstance(params, dict) else None
-
-
-def _uri(message: dict[str, Any]) -> str:
-    return str(_named(message, "uri"))
+    return as_id(params.get(name)) if isinstance(params, dict) else None
 
 
 # --- the daemon's end ----------------------------------------------------------------------------------------------
@@ -347,34 +337,30 @@ def open_session(params: dict[str, Any], start: bool) -> DaemonSession:
 
 
 def open_once(params: dict[str, Any], start: bool) -> DaemonSession:
-    """One try at `open_session`; a daemon from before there were sessions is restarted."""
-    session = _connected(start)
+    """One try at `open_session`; `start` starts a daemon where none runs, and restarts one from before there were
+    sessions."""
     try:
-        session.open(params)
-    except UnknownMethod:
-        session.close()
-        if not start:
-            raise NoDaemon("the daemon runs an older memd", "restart it: memd restart") from None
-        from memd.protocol import start as process
-
-        process.restart()
-        return open_once(params, start=False)
-    except BaseException:
-        session.close()
-        raise
-    return session
-
-
-def _connected(start: bool) -> DaemonSession:
-    try:
-        return DaemonSession(socket_path_str(), OPEN_SECONDS)
+        session = DaemonSession(socket_path_str(), OPEN_SECONDS)
     except NoDaemon:
         if not start:
             raise
         from memd.protocol import start as process
 
         process.start()
-        return DaemonSession(socket_path_str(), OPEN_SECONDS)
+        session = DaemonSession(socket_path_str(), OPEN_SECONDS)
+    try:
+        session.open(params)
+    except BaseException as error:
+        session.close()
+        if not isinstance(error, UnknownMethod):
+            raise
+        if not start:
+            raise NoDaemon("the daemon is of an older memd", "restart it: memd restart") from None
+        from memd.protocol import start as process
+
+        process.restart()
+        return open_once(params, start=False)
+    return session
 
 
 class TooLong:
