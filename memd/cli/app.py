@@ -8,7 +8,7 @@ import inspect
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import UserDict
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,15 +31,15 @@ ALL = "all"
 """In Typer's context: help is to show every group."""
 
 
-class LazyCommands(Mapping[str, Any]):
+class LazyCommands(UserDict[str, Any]):
     """Every command by its name; one is built when it is looked up."""
 
     def __init__(self) -> None:
-        self._modules = {name: module for module, names in MODULES.items() for name in names.split()}
+        super().__init__({name: module for module, names in MODULES.items() for name in names.split()})
 
     def info(self, name: str) -> Any:
         """The data that Typer has of a command, or a group of commands, before it is built."""
-        commands: typer.Typer = import_module(f"memd.cli.commands.{self._modules[name]}").app
+        commands: typer.Typer = import_module(f"memd.cli.commands.{self.data[name]}").app
         every: tuple[Any, ...] = (*commands.registered_commands, *commands.registered_groups)
         return next(one for one in every if (one.name or one.callback.__name__.replace("_", "-")) == name)
 
@@ -49,19 +49,13 @@ class LazyCommands(Mapping[str, Any]):
             return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
         return get_group_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None, suggest_commands=True)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
 
 class LazyGroup(TyperGroup):
     """A group whose commands are built when they are run; its help needs no more of them than their sentences."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**{**attributes, "commands": {}})
-        self.commands = LazyCommands()  # type: ignore[assignment]
+        self.commands = LazyCommands()
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -79,15 +79,17 @@ def command_group(
 
 
 def declared_command(
-    app: typer.Typer, method: str, *, name: str = "", hidden: bool = False, words: str = "",
-    leave_out: Sequence[str] = (), defaults: Mapping[str, Any] | None = None, of_group: bool = False, **changed: Any,
+    app: typer.Typer, method: str, *, name: str = "", hidden: bool = False, alias: str = "", of_group: bool = False,
+    **signature: Any,
 ) -> Callable[[Run], Run]:  # fmt: skip
-    """Register a command that takes what a method takes. `words` is a text that may be several arguments, or `-`;
-    `defaults` differ from the method's; with `of_group` it is what a group of commands does without a subcommand."""
+    """Register a command that takes what a method takes, as the keyword arguments of `DeclaredCommand` change it;
+    `alias` is a name that help does not show. With `of_group` it is what a group does without a subcommand."""
 
     def register(run: Run) -> Run:
-        command = DeclaredCommand(method, run, words, leave_out, defaults or {}, of_group, changed)
+        command = DeclaredCommand(method, run, of_group, **signature)
         (app.callback(invoke_without_command=True) if of_group else app.command(name or None, hidden=hidden))(command)
+        if alias:
+            app.command(alias, hidden=True)(command)
         return run
 
     return register
@@ -181,16 +183,16 @@ def text_of(words: list[str], what: str) -> str:
 
 class DeclaredCommand:
     """A function that takes what a method takes. Its signature is made when Typer asks for it: only for the command
-    that is run."""
+    that is run. `words` is a text that may be several arguments, or `-`; `defaults` differ from the method's."""
 
     def __init__(
-        self, method: str, run: Run, words: str, leave_out: Sequence[str], defaults: Mapping[str, Any], of_group: bool,
-        changed: Mapping[str, Any],
+        self, method: str, run: Run, of_group: bool, words: str = "", leave_out: Sequence[str] = (),
+        defaults: Mapping[str, Any] | None = None, **changed: Any,
     ) -> None:  # fmt: skip
         self.__name__ = run.__name__
         self.__annotations__: dict[str, Any] = {}
         self._name, self._run, self._words, self._of_group = method, run, words, of_group
-        self._leave_out, self._defaults, self._changed = leave_out, defaults, changed
+        self._leave_out, self._defaults, self._changed = leave_out, defaults or {}, changed
 
     @cached_property
     def _method(self) -> Method:

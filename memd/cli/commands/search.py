@@ -26,19 +26,16 @@ PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.
 app = typer.Typer()
 
 
+@declared_command(
+    app, "query", alias="search", words="query", format=Format, all=ALL, full=Full, color=Color,
+    query=typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes."),
+)  # fmt: skip
 def query(args: Args) -> int:
     """Finds what was written down.
 
     Inside a workspace it asks that workspace, elsewhere all of them. Words that look like flags go after `--`.
     """
     return fast_search.answer_query(fast_search.TypedQuery([args["query"]], args))
-
-
-for _name, _hidden in (("query", False), ("search", True)):
-    declared_command(
-        app, "query", name=_name, hidden=_hidden, words="query", format=Format, all=ALL, full=Full, color=Color,
-        query=typer.Argument(metavar="WORDS...", help="The text to look for; several words need no quotes."),
-    )(query)  # fmt: skip
 
 
 @declared_command(
@@ -67,14 +64,10 @@ def path_and_line(place: str) -> tuple[str | None, int | None]:
     return path, int(line) if line else None
 
 
-GET: dict[str, Any] = {
-    "prepare": _key_or_path, "leave_out": ["path"], "defaults": {"key": REQUIRED},
-    "key": typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes."),
-}  # fmt: skip
-
-
-@method_command(app, "get", name="show", hidden=True, **GET)
-@method_command(app, "get", name="get", **GET)
+@method_command(
+    app, "get", alias="show", prepare=_key_or_path, leave_out=["path"], defaults={"key": REQUIRED},
+    key=typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes."),
+)  # fmt: skip
 def get(result: Result, args: Args) -> None:
     if console.wants_colour():
         console.page(hits.memory(result))
@@ -117,16 +110,14 @@ def _beside_best(result: Result) -> str:
 PlaceFilter = Annotated[
     str | None, typer.Argument(metavar="[PATH]", help="Only those of this file or folder; the same as --path.")
 ]
-LIST: dict[str, Any] = {
-    "prepare": lambda args: args.update(path=args["path"] or args["place"]), "place": PlaceFilter,
-    "send": lambda client, params, args: daemon_calls.all_rows(client, "list", params, args["limit"]),
-    "defaults": {"limit": 0},
-    "limit": typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
-}  # fmt: skip
 
 
-@method_command(app, "list", name="ls", hidden=True, **LIST)
-@method_command(app, "list", name="list", **LIST)
+@method_command(
+    app, "list", name="list", alias="ls", prepare=lambda args: args.update(path=args["path"] or args["place"]),
+    send=lambda client, params, args: daemon_calls.all_rows(client, "list", params, args["limit"]),
+    defaults={"limit": 0}, place=PlaceFilter,
+    limit=typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
+)  # fmt: skip
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time, key."""
     if result["memories"]:

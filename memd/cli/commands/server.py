@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
@@ -18,9 +18,6 @@ from memd.config.tokens import AccessToken
 from memd.errors import NoDaemon, UsageError
 from memd.protocol import start as process
 from memd.protocol.client import Client
-
-if TYPE_CHECKING:
-    from memd.protocol.methods.server import HelloResult
 
 POLL_SECONDS = 0.2
 Describe = Annotated[bool, typer.Option("--json", help="Print as JSON what a session would have, and end.")]
@@ -62,7 +59,7 @@ def reload(json: Json = False) -> None:
     console.show(result, reports.reloaded(result), json)
 
 
-def _running() -> HelloResult | None:
+def _running() -> Result | None:
     """The running daemon's `hello`, or None."""
     try:
         with Client() as client:

@@ -97,30 +97,26 @@ def _files(
     client: Client, ns: str, gone: list[dict[str, Any]], edges: list[dict[str, Any]], counts: dict[str, int]
 ) -> Iterator[dict[str, Any]]:
     """Every file of a workspace, put together where it came in several pages."""
-    after, whole = "", None
-    while True:
-        page = client.export(ns=ns, after=after)
-        for file in page["files"]:
-            first = file.pop("from")
-            if whole is not None and whole["path"] == file["path"] and first:
-                whole["memories"] += file["memories"]
-                continue
-            if whole is not None and whole["path"] != file["path"]:
-                yield _counted(whole, counts)
-            whole = file
-        gone += page["gone"]
-        edges += page["edges"]
-        after = page["next"]
-        if not after:
-            break
-    if whole is not None:
-        yield _counted(whole, counts)
 
+    def parts() -> Iterator[dict[str, Any]]:
+        after: str | None = ""
+        while after is not None:
+            page = client.export(ns=ns, after=after)
+            yield from page["files"]
+            gone.extend(page["gone"])
+            edges.extend(page["edges"])
+            after = page["next"] or None
 
-def _counted(file: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
-    counts["files"] += 1
-    counts["memories"] += len(file["memories"])
-    return file
+    for _, same in groupby(parts(), key=lambda part: part["path"]):
+        whole: dict[str, Any] = {}
+        for part in same:
+            if part.pop("from") and whole:
+                whole["memories"] += part["memories"]
+            else:
+                whole = part
+        counts["files"] += 1
+        counts["memories"] += len(whole["memories"])
+        yield whole
 
 
 def _write_whole(out: Path, pieces: Iterator[bytes]) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import tomllib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,6 @@ MIN_LENGTH, MAX_LENGTH = 20, 400
 MAX_SENTENCES = 12
 """The most sentences that are kept; the last ones win, since they are the newest."""
 
-BLOCK = 1 << 16
 MAX_BYTES = 1 << 24
 """The most that is read: a transcript can have hundreds of megabytes, and the output of a tool is one line."""
 NOT_PROSE = re.compile(r"^\s*(?:[#>|]|[-=*_]{3,}\s*$)")
@@ -59,21 +59,14 @@ class Utterance(NamedTuple):
 
 
 def tail(path: str, count: int) -> list[bytes]:
-    """The last `count` lines of a file, reading no more of it than that."""
+    """The last `count` lines of a file that say something, from the last `MAX_BYTES` of it."""
     with open(os.path.expanduser(path), "rb", opener=_regular) as file:  # noqa: PTH111
-        end = file.seek(0, os.SEEK_END)
-        at, lines, blocks = end, 0, list[bytes]()
-        while at > 0 and lines <= count and end - at < MAX_BYTES:
-            size = min(BLOCK, at)
-            at -= size
-            file.seek(at)
-            blocks.append(file.read(size))
-            lines += blocks[-1].count(b"\n")
-    data = b"".join(reversed(blocks))
-    found = data.split(b"\n")
-    # The first line may be incomplete.
-    whole = found[1:] if at > 0 else found
-    return [line for line in whole if line.strip()][-count:]
+        begin = max(file.seek(0, os.SEEK_END) - MAX_BYTES, 0)
+        file.seek(begin)
+        if begin:
+            # It may be half of a line.
+            file.readline()
+        return list(deque((line.rstrip(b"\n") for line in file if line.strip()), maxlen=count))
 
 
 def _regular(path: str, flags: int) -> int:
