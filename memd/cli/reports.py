@@ -240,17 +240,6 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")
 
 
-def synced(result: Mapping[str, Any]) -> str:
-    held = "\n  many files vanished at once, so their memories are kept; to let them go: memd sync --accept-missing"
-    changes = f"{result['changed']} changed, {result['removed']} removed ({result['took_ms']:.0f} ms)"
-    return f"{count(result['files'], 'file')}, {changes}{held if result.get('held') else ''}"
-
-
-def rebuilt(result: Mapping[str, Any]) -> str:
-    files, chunks, vectors = (count(result[f"{name}s"], name) for name in ("file", "chunk", "vector"))
-    return f"built again: {files}, {chunks}, {vectors} ({duration(result['took_ms'] / 1000)})"
-
-
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
     more = "memd cannot repair the rest itself" if fixed else "to repair it: memd doctor --fix"

@@ -50,6 +50,8 @@ def dropin_file(about: str = "workspaces") -> Path:
 
 def install(now: bool, linger: bool, web: bool, serve: bool) -> dict[str, Any]:
     """Write the units, hand over from a daemon that was started by hand, enable and start them."""
+    if launchd_in_charge():
+        return _install_with_launchd(now)
     _check_manager()
     _make_own_places()
     namespaces = namespaces_allowed()
@@ -179,6 +181,8 @@ def _rewrite_dropin(roots: list[Path]) -> None:
 
 def uninstall() -> bool:
     """Stop and disable the units and remove them; False when there were none."""
+    if launchd_in_charge():
+        return _uninstall_from_launchd()
     if not installed():
         return False
     front_doors = (WEB_SOCKET, WEB_SERVICE, HUB_SERVICE)
@@ -254,7 +258,9 @@ def _unsource(profile: Path, file: Path) -> None:
 
 
 def state() -> dict[str, Any]:
-    """The service as systemd tells of it."""
+    """The service as systemd tells of it, or where launchd has it from."""
+    if launchd_in_charge():
+        return {"installed": plist_file().is_file(), "plist": str(plist_file())}
     there = installed()
     unit = start.unit_file().read_text(encoding="utf-8") if there else ""
     return {
@@ -373,7 +379,7 @@ def plist() -> bytes:
     })  # fmt: skip
 
 
-def install_with_launchd(now: bool) -> dict[str, Any]:
+def _install_with_launchd(now: bool) -> dict[str, Any]:
     start.stop()
     plist_file().parent.mkdir(parents=True, exist_ok=True)
     plist_file().write_bytes(plist())
@@ -381,11 +387,10 @@ def install_with_launchd(now: bool) -> dict[str, Any]:
         done = run_program("launchctl", "bootstrap", f"gui/{os.getuid()}", str(plist_file()))
         if done.returncode:
             raise Refused(f"launchd refused it: {done.stderr.strip()}", f"its file is {plist_file()}")
-    return {"installed": True, "plist": str(plist_file())}
+    return state()
 
 
-def uninstall_from_launchd() -> bool:
-    """False when it was not installed."""
+def _uninstall_from_launchd() -> bool:
     if not plist_file().is_file():
         return False
     run_program("launchctl", "bootout", f"gui/{os.getuid()}/{LAUNCHD_LABEL}")

@@ -30,8 +30,8 @@ def install(
     json: Json = False,
 ) -> None:
     """Installs memd as a service: it starts at login, and whenever someone asks."""
-    if service.launchd_in_charge():
-        _install_with_launchd(print_only, now, json)
+    if print_only and service.launchd_in_charge():
+        console.out(service.plist().decode())
         return
     if print_only:
         written = service.units(web, serve)
@@ -39,22 +39,11 @@ def install(
         console.show(written, text, json)
         return
     state = service.install(now, linger, web, serve)
-    if json:
-        console.json(state)
-        return
-    console.out(describe(state))
-    if not state["confined"]:
+    console.show(state, describe(state), json)
+    if not json and not state.get("confined", True):
         console.note(UNCONFINED)
-    if state["linger"] is False:
+    if not json and state.get("linger") is False:
         console.note(NO_LINGER)
-
-
-def _install_with_launchd(print_only: bool, now: bool, json: bool) -> None:
-    if print_only:
-        console.out(service.plist().decode())
-        return
-    state = service.install_with_launchd(now)
-    console.show(state, f"launchd starts memd at login: {state['plist']}", json)
 
 
 @service_app.command()
@@ -68,7 +57,7 @@ def uninstall(
     """Removes the service; with --purge, leaves nothing behind but the notes."""
     if purge and not yes:
         _confirm(service.places())
-    removed = service.uninstall_from_launchd() if service.launchd_in_charge() else service.uninstall()
+    removed = service.uninstall()
     gone = service.purge() if purge else []
     result = {"uninstalled": removed, "removed": [str(place) for place in gone]}
     said = "the service is uninstalled" if removed else "the service was not installed"
@@ -89,11 +78,6 @@ def _confirm(places: list[Path]) -> None:
 @service_app.command()
 def status(json: Json = False) -> None:
     """Shows whether the service is installed and how it is."""
-    if service.launchd_in_charge():
-        there = service.plist_file().is_file()
-        said = f"launchd starts memd at login: {service.plist_file()}" if there else "the service is not installed"
-        console.show({"installed": there, "plist": str(service.plist_file())}, said, json)
-        return
     state = service.state()
     console.show(state, describe(state), json)
 
@@ -102,6 +86,8 @@ def describe(state: dict[str, Any]) -> str:
     """The service in a few lines."""
     if not state["installed"]:
         return "the service is not installed; to install it: memd service install"
+    if "plist" in state:
+        return f"launchd starts memd at login: {state['plist']}"
     lines = [f"{name:<8} {_unit(state[name])}" for name in ("service", "socket", "web", "hub") if state[name]]
     confined = "yes" if state["confined"] else "without namespaces"
     linger = {True: "yes", False: "no, it stops at logout", None: "unknown"}[state["linger"]]

@@ -204,12 +204,15 @@ jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it 
 @method_command(app, "sync")
 def sync(result: Result, args: Args) -> None:
     """Returns when all changes on disk can be found."""
-    console.out(reports.synced(result))
+    held = "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
+    changes = f"{result['changed']} changed, {result['removed']} removed ({result['took_ms']:.0f} ms)"
+    console.out(f"{reports.count(result['files'], 'file')}, {changes}{held if result.get('held') else ''}")
 
 
 @method_command(app, "rebuild")
 def rebuild(result: Result, args: Args) -> None:
-    console.out(reports.rebuilt(result))
+    built = ", ".join(reports.count(result[f"{name}s"], name) for name in ("file", "chunk", "vector"))
+    console.out(f"built again: {built} ({duration(result['took_ms'] / 1000)})")
 
 
 @declared_command(app, "doctor", leave_out=["no_start"])
