@@ -55,16 +55,10 @@ def list_edges(result: Result, args: Args) -> None:
     console.lines((f"{_line(edge)}  ({edge['origin']})" for edge in result["edges"]), "no edges were found")
 
 
-def _related(args: Args) -> None:
-    if args["rm"] and args["weight"] is not None:
-        raise UsageError("--weight and --rm exclude each other")
-    args["rel"] = RELATED
-
-
 @method_command(
-    app, "edge.add", leave_out=["rel"], prepare=_related, rm=Remove, to=typer.Argument(metavar="B"),
+    app, "edge.add", leave_out=["rel"], prepare=lambda args: args.update(rel=RELATED),
     send=lambda client, params, args: call(client, "edge.rm" if args["rm"] else "edge.add", params),
-    **{"from": typer.Argument(metavar="A")},
+    rm=Remove, to=typer.Argument(metavar="B"), **{"from": typer.Argument(metavar="A")},
 )  # fmt: skip
 def link(result: Result, args: Args) -> None:
     """Links two memories, as `memd edge add A relates_to B` does."""

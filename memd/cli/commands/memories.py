@@ -4,7 +4,6 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, Yes, command_group, method_command, standard_input
-from memd.errors import UsageError
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 
@@ -103,13 +102,7 @@ def gc(result: Result, args: Args) -> None:
 # --- what memories declare ----------------------------------------------------------------------------------------
 
 
-def _key_or_file(args: Args) -> None:
-    if bool(args["key"]) == bool(args["touching"]) or (args["touching"] and args["add"]):
-        ways = "memd files KEY, memd files KEY --add PATH, or memd files --touching PATH"
-        raise UsageError("a memory or a file must be named", ways)
-
-
-@method_command(app, "files", prepare=_key_or_file, touching=PATH, add=PATH)
+@method_command(app, "files", touching=PATH, add=PATH)
 def files(result: Result, args: Args) -> None:
     if args["key"]:
         files = (f"{file['rel'] or '?'}  {file['file']}" for file in result["files"])

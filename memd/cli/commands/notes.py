@@ -6,7 +6,7 @@ import typer
 
 from memd.cli import console
 from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command, text_of, wire_params
-from memd.errors import NotFound, UsageError
+from memd.errors import NotFound
 from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise, one_line
 
@@ -30,12 +30,7 @@ def save(result: Result, args: Args) -> None:
     console.line(result["saved"])
 
 
-def _one_audience(args: Args) -> None:
-    if bool(args["role"]) == args["shared"]:
-        raise UsageError("an entry is for one role or for all", "name a role with --role R, or write with --shared")
-
-
-@method_command(app, "write", words="text", prepare=_one_audience, role=ROLE)
+@method_command(app, "write", words="text", role=ROLE)
 def write(result: Result, args: Args) -> None:
     console.line(f"Written to {result['path']} ({result['key']})")
 

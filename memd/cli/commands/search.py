@@ -1,14 +1,13 @@
 """`memd query`, `search`, `grep`, `get`, `why-not` and `list`; and `memd eval`, which scores their answers."""
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from memd.cli import console, daemon_calls, fast_search, hits, reports
 from memd.cli.method_command import REQUIRED, Args, Color, Result, declared_command, method_command
-from memd.errors import NotFound, UsageError
+from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
 Format = Annotated[
@@ -135,15 +134,8 @@ MANY = 10
 Misses = Annotated[bool, typer.Option("--misses", help="Show what was not found, and what came instead.")]
 
 
-def _one_exam(args: Args) -> None:
-    if bool(args["path"]) == args["self"]:
-        raise UsageError("name a file of questions, or say --self", "for example: memd eval --self")
-    if args["path"] and not Path(args["path"]).is_file():
-        raise NotFound(f"there is no file {args['path']}", "how to write one: memd eval --help")
-
-
 @method_command(
-    app, "eval", name="eval", prepare=_one_exam, leave_out=["questions"], misses=Misses,
+    app, "eval", name="eval", leave_out=["questions"], misses=Misses,
     path=typer.Argument(metavar="FILE.jsonl", help="Questions and what their answers must be."),
 )  # fmt: skip
 def evaluate(result: Result, args: Args) -> None:

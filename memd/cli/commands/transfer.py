@@ -138,18 +138,7 @@ def _write_whole(out: Path, pieces: Iterator[bytes]) -> None:
 # --- import and ingest --------------------------------------------------------------------------------------------
 
 
-def _must_exist(args: Args) -> None:
-    if not Path(args["path"]).is_file():
-        raise NotFound(f"there is no file {args['path']}", "memd export --out FILE writes one")
-
-
-def _all_must_exist(args: Args) -> None:
-    for path in args["paths"]:
-        if not Path(path).exists():
-            raise NotFound(f"there is no {path}", "name a folder, a Markdown file or a file of JSON lines")
-
-
-@method_command(app, "import", name="import", prepare=_must_exist, path=FILE)
+@method_command(app, "import", name="import", path=FILE)
 def import_export(result: Result, args: Args) -> None:
     """Takes in an export: files, versions, lives.
 
@@ -163,7 +152,7 @@ def import_export(result: Result, args: Args) -> None:
         console.note("to take the other texts instead: --overwrite")
 
 
-@method_command(app, "ingest", prepare=_all_must_exist, defaults={"paths": REQUIRED}, paths=PATHS)
+@method_command(app, "ingest", defaults={"paths": REQUIRED}, paths=PATHS)
 def ingest(result: Result, args: Args) -> None:
     """Copies memories of other tools into the workspace.
 

@@ -112,7 +112,7 @@ async def _ask_all(ctx: HandlerContext, asks: Sequence[Ask], pause: float = 0.0)
 
 def _read(file: Path) -> str:
     if not file.is_file():
-        raise NotFound(f"there is no file {file}")
+        raise NotFound(f"there is no file {file}", "how to write one: memd eval --help")
     try:
         if file.stat().st_size > MAX_BYTES:
             raise UsageError(f"{file} is larger than {MAX_BYTES // 1_000_000} MB")

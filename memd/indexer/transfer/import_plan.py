@@ -52,7 +52,7 @@ class ExportedWorkspace:
 def load(file: Path) -> list[ExportedWorkspace]:
     """Read an export that `memd export` wrote."""
     if not file.is_file():
-        raise NotFound(f"there is no file {file}", "a service has a /tmp of its own: put the file elsewhere")
+        raise NotFound(f"there is no file {file}", "memd export writes one; a service has a /tmp of its own")
     if file.stat().st_size > MAX_EXPORT:
         raise TooLarge(f"{file} has more than {MAX_EXPORT >> 20} MiB", "export one workspace at a time")
     try:

@@ -38,4 +38,4 @@ class EvalRequest(
 
     def check(self) -> None:
         if (bool(self.path), self.questions is not None, self.self_).count(True) != 1:
-            raise UsageError("`eval` needs one of `path`, `questions` and `self`")
+            raise UsageError("`eval` needs one of `path`, `questions` and `self`", "for example: memd eval --self")

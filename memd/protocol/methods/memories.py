@@ -131,7 +131,8 @@ class FilesRequest(base.Writing, method="files", args="key", result=FilesResult)
 
     def check(self) -> None:
         if bool(self.key) == bool(self.touching) or (self.touching and self.add):
-            raise UsageError("`files` needs a `key`, or a path in `touching`")
+            ways = "memd files KEY, memd files KEY --add PATH, or memd files --touching PATH"
+            raise UsageError("`files` needs a `key`, or a path in `touching`", ways)
 
     @property
     def changes(self) -> bool:
