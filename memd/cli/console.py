@@ -22,15 +22,10 @@ BOLD, RED, GREEN, CYAN, END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x
 PAGE_WIDTH, PAGE_LINES, LEAST_WIDTH = 100, 24, 40
 
 
-def out(text: str) -> None:
-    """Write `text` and a newline to standard output."""
-    _write(sys.stdout, text + "\n")
-
-
-def out_or_note(text: str, nothing: str) -> None:
-    """`out`; where the text is empty, a note that says so."""
-    if text:
-        out(text)
+def out(text: str, nothing: str = "") -> None:
+    """Write `text` and a newline to standard output; where it is empty, a note that says so."""
+    if text or not nothing:
+        _write(sys.stdout, text + "\n")
     else:
         note(nothing)
 
@@ -102,23 +97,23 @@ def first(lines: Sequence[str], most: int, more: str, total: int = 0) -> list[st
 
 def text(exact: str) -> None:
     """Write to standard output what a file says, and nothing else but the newline at its end."""
-    _flush(sys.stdout, exact.encode("utf-8", "replace") + (b"" if exact.endswith("\n") else b"\n"))
+    raw(exact.encode("utf-8", "replace") + (b"" if exact.endswith("\n") else b"\n"))
 
 
-def quoted(exact: str) -> None:
+def quoted(exact: str, nothing: str = "") -> None:
     """The text of a note: made safe for a terminal, and for a pipe as it is."""
-    if on_terminal(sys.stdout):
-        out(neutralise(exact.removesuffix("\n")))
+    if on_terminal(sys.stdout) or (nothing and not exact):
+        out(neutralise(exact.removesuffix("\n")), nothing)
     else:
         text(exact)
 
 
-def diff(text: str) -> None:
+def diff(text: str, nothing: str = "") -> None:
     """A unified diff: in colour and paged on a terminal, for a pipe as it is."""
-    if not wants_colour():
-        quoted(text)
-        return
-    page("\n".join(map(_coloured, neutralise(text.removesuffix("\n")).split("\n"))))
+    if not text or not wants_colour():
+        quoted(text, nothing)
+    else:
+        page("\n".join(map(_coloured, neutralise(text.removesuffix("\n")).split("\n"))))
 
 
 def _coloured(line: str) -> str:
@@ -129,7 +124,7 @@ def _coloured(line: str) -> str:
 
 def raw(data: bytes) -> None:
     """Write a piece of a larger whole to standard output."""
-    _flush(sys.stdout, data)
+    _write(sys.stdout, data)
 
 
 def json(result: Mapping[str, Any]) -> None:
@@ -145,9 +140,10 @@ def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
         out(neutralise(text))
 
 
-def note(text: str) -> None:
+def note(*texts: str) -> None:
     """Tell the person something beside the answer."""
-    _write(sys.stderr, f"memd: {neutralise(text)}\n")
+    for text in texts:
+        _write(sys.stderr, f"memd: {neutralise(text)}\n")
 
 
 def note_author(result: Mapping[str, Any]) -> None:
@@ -198,17 +194,12 @@ def wants_colour(choice: str | None = None) -> bool:
     return on_terminal(sys.stdout) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:
-        _flush(stream, text.encode(stream.encoding or "utf-8", "replace"))
-
-
-def _flush(stream: TextIO | None, data: bytes) -> None:
+def _write(stream: TextIO | None, data: str | bytes) -> None:
     if stream is None:
         return
     try:
         stream.flush()
-        stream.buffer.write(data)
+        stream.buffer.write(data.encode(stream.encoding or "utf-8", "replace") if isinstance(data, str) else data)
         stream.buffer.flush()
     except BrokenPipeError:
         _leave_quietly()

@@ -102,8 +102,7 @@ def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:
         all_hits = {**result, "hits": [*result["hits"], *near]}
         colour, full = console.wants_colour(query.args.get("color")), bool(query.args.get("full"))
         console.page(hits.written(query.format, all_hits, colour, full))
-    for line in hits.remarks(query.query, result, bool(near)):
-        console.note(line)
+    console.note(*hits.remarks(query.query, result, bool(near)))
     if query.args.get("limit") == 0 and result["hits"]:
         _note_cut(result)
 
@@ -120,8 +119,7 @@ def _note_cut(result: dict[str, Any]) -> None:
 def _show_entries(query: TypedQuery, result: dict[str, Any]) -> None:
     if result["entries"]:
         console.page(hits.entries(result))
-    for line in hits.remarks(query.query, {**result, "hits": result["entries"]}):
-        console.note(line)
+    console.note(*hits.remarks(query.query, {**result, "hits": result["entries"]}))
 
 
 def _name_roles(client: Client, params: dict[str, Any]) -> None:

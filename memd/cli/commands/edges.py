@@ -205,8 +205,7 @@ def context(result: Result, args: Args) -> None:
     What fits the task best comes first, with what contradicts it beside it, then pinned memories, in a quarter of the
     budget. Every memory says where it stands and of what day it is.
     """
-    for line in _stages(result) if args["explain"] else ():
-        console.note(line)
+    console.note(*(_stages(result) if args["explain"] else ()))
     if not result["memories"]:
         left = result["explain"]["packing"]["dropped"]
         console.note(f"nothing fits into {result['budget']} tokens" if left else "nothing is known for this task")

@@ -36,10 +36,7 @@ def _version(version: dict[str, Any]) -> Iterator[str]:
 @method_command(app, "diff", old=typer.Argument(metavar="A"), new=typer.Argument(metavar="B"))
 def diff(result: Result, args: Args) -> None:
     """Shows how a memory changed: its last change, or from version A to B."""
-    if result["diff"]:
-        console.diff(result["diff"])
-    else:
-        console.note(f"versions {result['old']} and {result['new']} say the same")
+    console.diff(result["diff"], f"versions {result['old']} and {result['new']} say the same")
 
 
 def _version_or_path(args: Args) -> None:

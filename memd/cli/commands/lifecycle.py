@@ -49,8 +49,7 @@ def sync_state(result: Result, args: Args) -> None:
     console.line(f"{own}; {reports.count(result['others'], 'other machine')}: {changed}")
     if result["elsewhere"]:
         console.note(f"{result['elsewhere']} memories and edges that they know are not here (yet)")
-    for line in result["garbage"]:
-        console.note(one_line(f"left out: {line}"))
+    console.note(*(one_line(f"left out: {line}") for line in result["garbage"]))
 
 
 def _report(report: dict[str, Any], dry_run: bool) -> list[str]:

@@ -59,8 +59,7 @@ def rm(result: Result, args: Args) -> None:
 
 
 def _show_purged(key: str, result: Result) -> None:
-    for kept in result["kept"]:
-        console.note(f"not removed: {kept['what']} ({kept['why']})")
+    console.note(*(f"out of reach: {kept['what']} ({kept['why']})" for kept in result["kept"]))
     versions, texts = (reports.count(result["purged"][f"{name}s"], name) for name in ("version", "text"))
     console.line(f"Forgot {key} for good: {versions}, {texts}")
 
@@ -71,8 +70,7 @@ def _list_then_purge(client: Client, params: Args, args: Args) -> Result:
     listed = client.gc(**where)
     if not args["hard"] or args["dry_run"] or not listed["expired"]:
         return listed
-    for memory in listed["expired"][:MAX_PURGES]:
-        console.note(f"{memory['key']} ({memory['path']})")
+    console.note(*(f"{memory['key']} ({memory['path']})" for memory in listed["expired"][:MAX_PURGES]))
     console.confirm_irreversible(f"Forget {reports.count(len(listed['expired']), 'memory')} for good?", args["yes"])
     return client.gc(hard=True, **where)
 

@@ -43,10 +43,8 @@ def read(result: Result, args: Args) -> None:
 
 @method_command(app, "recent", role=ROLE, budget=typer.Option("--budget", metavar="TOKENS"))
 def recent(result: Result, args: Args) -> None:
-    if result["text"]:
-        console.quoted(result["text"])
-    else:
-        console.note(f"nothing was written down in the last {args['days'] or 7} days; --days looks further back")
+    nothing = f"nothing was written down in the last {args['days'] or 7} days; --days looks further back"
+    console.quoted(result["text"], nothing)
 
 
 # --- topic: one topic a file, and an index that lists them --------------------------------------------------------
@@ -118,6 +116,6 @@ def search(result: Result, args: Args) -> None:
 @method_command(topic_app, "topic.list", name="list")
 def list_topics(result: Result, args: Args) -> None:
     """Lists the topics, separated by commas."""
-    console.out_or_note(one_line(result["text"]), "there are no topics yet; begin: memd topic memorize TOPIC TEXT")
+    console.out(one_line(result["text"]), "there are no topics yet; begin: memd topic memorize TOPIC TEXT")
     for entry in result["missing"]:
         console.note(f"the index lists {entry['topic']}, but its file is gone: memd topic forget {entry['topic']}")

@@ -149,7 +149,7 @@ def show_map(result: Result, args: Args) -> None:
 
 
 def _show(result: Result, skipped: list[dict[str, Any]]) -> None:
-    console.out_or_note(neutralise(result["text"]), "no symbols were found")
+    console.out(neutralise(result["text"]), "no symbols were found")
     if skipped:
         told = [f"{source['path']}: {source['why']}" for source in skipped]
         console.note("not wholly read: " + "; ".join(console.first(told, 5, "… {} more, which --json lists")))

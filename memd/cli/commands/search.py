@@ -145,8 +145,7 @@ def evaluate(result: Result, args: Args) -> None:
     """
     console.out(report(result, args["self"], args["misses"]))
     problems = [f"line {problem['line']} is left out: {problem['why']}" for problem in result["problems"]]
-    for problem in console.first(problems, MANY, "and {} more lines"):
-        console.note(problem)
+    console.note(*console.first(problems, MANY, "and {} more lines"))
 
 
 def report(result: Result, probes: bool, misses: bool) -> str:

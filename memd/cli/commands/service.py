@@ -69,8 +69,7 @@ def _confirm(places: list[Path]) -> None:
         raise UsageError(
             "--purge removes memd's state and settings, and there is no terminal to ask on", "if you mean it: --yes"
         )
-    for place in places:
-        console.note(f"to be removed: {place}")
+    console.note(*(f"to be removed: {place}" for place in places))
     if not typer.confirm("Remove all of this? The notes stay.", err=True):
         raise typer.Exit(5)
 

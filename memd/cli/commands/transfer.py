@@ -181,8 +181,7 @@ def _summary(result: Result) -> Iterator[str]:
 
 
 def _list(what: str, lines: list[str], count: int | None = None) -> None:
-    for line in console.first(lines, MANY, "{} more", count or 0):
-        console.note(f"{what}: {one_line(line)}")
+    console.note(*(f"{what}: {one_line(line)}" for line in console.first(lines, MANY, "{} more", count or 0)))
 
 
 # --- backups ------------------------------------------------------------------------------------------------------
