@@ -128,8 +128,7 @@ def wire_params(client: Client, method: str, args: Args) -> Args:
     from memd.protocol.methods.base import parameters_of
 
     declared = parameters_of(method)
-    typed = {name: args[name] for name in declared if args.get(name) is not None}
-    params = {name: value for name, value in typed.items() if value != declared[name].default}
+    params = {name: args[name] for name, one in declared.items() if args.get(name) not in (None, one.default)}
     if "now" in declared:
         # Whoever writes decides which day it is.
         params["now"] = time.strftime("%Y-%m-%dT%H:%M")

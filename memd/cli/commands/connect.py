@@ -194,14 +194,13 @@ def _report(agent: Agent, scope: str, changes: list[Change], dry_run: bool, json
 
 def _list(json: bool) -> None:
     rows = [_row(agent) for agent in AGENTS.values()]
-    if json:
-        console.json({"agents": rows})
-        return
+    lines = []
     for row in rows:
-        console.line(f"{row['agent']:<15} {'found: ' + row['found'] if row['found'] else 'not found on this machine'}")
+        lines.append(f"{row['agent']:<15} {'found: ' + row['found'] if row['found'] else 'not found on this machine'}")
         for place in row["places"]:
             if row["found"] or place["state"] != "none":
-                console.line(f"{'':<15} {place['scope']:<8} {STATES[place['state']]:<20} {place['path']}")
+                lines.append(f"{'':<15} {place['scope']:<8} {STATES[place['state']]:<20} {place['path']}")
+    console.show({"agents": rows}, "\n".join(map(one_line, lines)), json)
 
 
 def _row(agent: Agent) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from memd.cli import console, daemon_calls, hits, reports
 from memd.cli.method_command import Args, Color, Count, call, declared_command, wire_params
 from memd.errors import Busy, NoDaemon, UsageError
 from memd.protocol import wire
-from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.timespans import local_time
 
@@ -50,19 +49,18 @@ class EventStream:
                 yield from self._client.events()
             except NoDaemon:
                 console.note("the daemon is gone; waiting for it to come back")
-            self._client = self._reconnect()
+            self._reconnect()
             console.note(f"the daemon is back; {self._missed}")
             yield {"event": "gap"}
 
-    def _reconnect(self) -> Client:
+    def _reconnect(self) -> None:
         """Listen as soon as a daemon answers. It is not started from here: someone may have stopped it."""
+        self._client = daemon_calls.connect(start=False)
         while True:
-            client = daemon_calls.connect(start=False)
             try:
-                call(client, self._method, self._params)
-                return client
+                call(self._client, self._method, self._params)
+                return
             except (NoDaemon, Busy):
-                client.close()
                 time.sleep(RETRY_SECONDS)
 
     def show(self, show: Callable[[Event], None], counted: str, count: int | None) -> None:

@@ -6,11 +6,16 @@ daemon, and a timer ends it when its time is over, wherever it is by then.
 
 from __future__ import annotations
 
+# The module that `signal` is made of, for the same reason as `_socket` in protocol/connection.py.
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 import time
 
 from memd.cli.flags import HOOK
+from memd.config import hooks
+from memd.config.paths import config_path_str, log_path_str, socket_path_str
+from memd.protocol import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +62,6 @@ def run(event: str, args: dict[str, Any]) -> int:
 
 def answer(event: str, args: dict[str, Any]) -> str:
     """The text that the agent gets; empty for nothing."""
-    from memd.config import hooks
-
     if event not in EVENTS:
         from memd.cli import console
 
@@ -91,8 +94,6 @@ def _idle(event: str, settings: dict[str, Any]) -> str:
     if os.environ.get(INSIDE):
         return f"{INSIDE} is set: an agent that hooks.extract starts has no hooks"
     if event in LINES and not settings["capture"]:
-        from memd.config.paths import config_path_str
-
         off = "hooks.capture is off, so nothing is saved; to turn it on, write capture = true under [hooks] in"
         return f"{off} {config_path_str()}"
     return ""
@@ -118,8 +119,6 @@ def _time_limit(event: str, settings: dict[str, Any]) -> float:
 
 def _daemon_is_young() -> bool:
     """Whether the daemon has just started: its first answers take longer than the limit of later ones."""
-    from memd.config.paths import socket_path_str
-
     try:
         return time.time() - os.stat(socket_path_str()).st_mtime < YOUNG_FOR  # noqa: PTH116
     except OSError:
@@ -139,10 +138,6 @@ def _slowness() -> float:
 
 def _end_after(seconds: float, event: str, args: dict[str, Any]) -> None:
     """End the process when its time is over; on a busy machine it has as much more as it needed to start."""
-    # The module that `signal` is made of, for the same reason as `_socket` in protocol/connection.py.
-    import _signal  # type: ignore[import-not-found]
-
-    from memd.config.paths import log_path_str
 
     def end(*_: object) -> None:
         try:
@@ -190,8 +185,6 @@ def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client
 
 def _read_payload() -> dict[str, Any]:
     """The agent's input on standard input: one JSON object."""
-    from memd.protocol import wire
-
     data = sys.stdin.buffer.read(MAX_INPUT + 1)
     if len(data) > MAX_INPUT:
         raise ValueError("the input is too long")
@@ -203,10 +196,6 @@ def _read_payload() -> dict[str, Any]:
 
 def _write(answer: dict[str, Any]) -> None:
     """Write the whole answer or nothing: the timer is stopped first."""
-    import _signal
-
-    from memd.protocol import wire
-
     _signal.setitimer(_signal.ITIMER_REAL, 0)
     line = wire.encode(answer)
     while line:
