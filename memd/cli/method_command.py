@@ -110,7 +110,11 @@ def method_command(
             with daemon_calls.connect(not args["no_start"]) as client:
                 params = wire_params(client, method, args)
                 result = send(client, params, args) if send else call(client, method, params)
-            show_result(result, args, show)
+            for copied in result.get("conflicts", ()):
+                console.note(f"someone else changed the file at the same moment; their text is in {copied}")
+            if result.get("repeated"):
+                console.note("this had been carried out already, before the answer was lost; it was not done again")
+            console.json(result) if args["json"] else show(result, args)
             return exit_code(result) if exit_code else 0
 
         run.__name__, run.__doc__ = show.__name__, show.__doc__
@@ -144,18 +148,6 @@ def call(client: Client, method: str, params: Args) -> Result:
         return dict(function(**params))
     with daemon_calls.ProgressBar() as bar:
         return dict(function(**params, on_progress=bar.update))
-
-
-def show_result(result: Result, args: Args, show: Callable[[Any, Args], None]) -> None:
-    """Print the result as JSON or for a person, and say where a text was put that could not be joined."""
-    for copied in result.get("conflicts", ()):
-        console.note(f"someone else changed the file at the same moment; their text is in {copied}")
-    if result.get("repeated"):
-        console.note("this had been carried out already, before the answer was lost; it was not done again")
-    if args["json"]:
-        console.json(result)
-    else:
-        show(result, args)
 
 
 # --- what a person gives ------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memd.cli import console
@@ -18,25 +18,19 @@ DROP = 0.1
 
 def status(result: Mapping[str, Any]) -> str:
     """The screen of `memd status`."""
-    blocks = [
-        [_headline(result)],
-        [workspaces(result["workspaces"])],
-        [
-            *_fact("pending", _pending(result)),
-            *_fact("model", _model(result)),
-            *_languages(result["workspaces"]),
-            *_fact("change", _switch(result)),
-            *_fact("listeners", result.get("subscriptions")),
-            *_fact("proposals", _proposals(result)),
-            *_jobs(result["jobs"]),
-        ],
-        _exams(result["workspaces"]),
-        _watching(result["workspaces"]),
-        _conflicts(result["workspaces"]),
-        _skipped(result["workspaces"]),
-        _degraded(result),
-        [line for name in ("config", "state_dir", "socket", "log") for line in _fact(name, result.get(name))],
+    rows = result["workspaces"]
+    facts = [
+        ("pending", _pending(result)),
+        ("model", _model(result)),
+        *_languages(rows),
+        ("change", _switch(result)),
+        ("listeners", result.get("subscriptions")),
+        ("proposals", _proposals(result)),
+        *_jobs(result["jobs"]),
     ]
+    places = [(name.removesuffix("_dir"), result.get(name)) for name in ("config", "state_dir", "socket", "log")]
+    known = [told(rows) for told in (_exams, _watching, _conflicts, _skipped)]
+    blocks = [[_headline(result)], [workspaces(rows)], _facts(facts), *known, _degraded(result), _facts(places)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -86,11 +80,10 @@ def _headline(result: Mapping[str, Any]) -> str:
     return one_line(f"memd {result['version']} has been running for {running}{pid}{memory}")
 
 
-def _fact(name: str, value: Any) -> list[str]:
-    if not value:
-        return []
-    room = console.width() - 10 if console.on_terminal(sys.stdout) else len(str(value))
-    return [f"{name.removesuffix('_dir'):<9} {_cell(one_line(str(value)), room)}"]
+def _facts(pairs: Iterable[tuple[str, Any]]) -> list[str]:
+    """A line for each name that has a value, within the terminal."""
+    room = console.width() - 10 if console.on_terminal(sys.stdout) else sys.maxsize
+    return [f"{name:<9} {_cell(one_line(str(value)), room)}" for name, value in pairs if value]
 
 
 def _pending(result: Mapping[str, Any]) -> str:
@@ -141,13 +134,13 @@ def _model(result: Mapping[str, Any]) -> str:
     return f"{name}{size}, {model.get('state', 'off')}{note}{beside}; {made} embedded since the start"
 
 
-def _languages(rows: list[dict[str, Any]]) -> list[str]:
+def _languages(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Reasons for the model for other languages; `zh: MEMORY.md:3` is told as `zh, MEMORY.md:3`."""
     found = [(row["ns"], why.replace(": ", ", ", 1)) for row in rows for why in row.get("languages") or ()]
-    return [line for ns, why in found[:MAX_SKIPPED] for line in _fact("languages", f"workspace {ns}: {why}")]
+    return [("languages", f"workspace {ns}: {why}") for ns, why in found[:MAX_SKIPPED]]
 
 
-def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """A line for all of them, and one for each that failed."""
     on = [job for job in jobs if job["schedule"] != "off"]
     ran, coming = [job for job in on if job.get("last")], [job for job in on if job.get("next")]
@@ -159,8 +152,8 @@ def _jobs(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
         soon = min(coming, key=lambda job: str(job["next"]))
         text += f", next {soon['name']} {until(soon['next'])}"
     failed = [job for job in ran if str(job.get("result")).startswith("failed")]
-    lines = [line for job in failed for line in _fact("job", f"{job['name']} {ago(job['last'])}: {job['result']}")]
-    return [*_fact("jobs", f"{text} (memd jobs)"), *lines]
+    told = [("job", f"{job['name']} {ago(job['last'])}: {job['result']}") for job in failed]
+    return [("jobs", f"{text} (memd jobs)"), *told]
 
 
 def scheduled(schedule: str) -> str:

@@ -125,9 +125,8 @@ def looks_secret(text: str) -> bool:
 
 def _looks_generated(word: str) -> bool:
     """Whether a part of the word mixes letters and digits and is long."""
-    parts = [part for part in re.split(r"[/_=+-]", word) if part]
-    mixed = [part for part in parts if re.search(r"\d", part) and re.search(r"[A-Za-z]", part)]
-    return any(len(part) >= 12 for part in mixed)
+    parts = re.split(r"[/_=+-]", word)
+    return any(len(part) >= 12 and re.search(r"\d", part) and re.search(r"[A-Za-z]", part) for part in parts)
 
 
 def _kept_sentences(one: Utterance) -> Iterator[str]:
