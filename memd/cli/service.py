@@ -27,12 +27,6 @@ NAMESPACES_BEGIN = "# From here to the mark below: what needs namespaces."
 NAMESPACES_END = "# End of what needs namespaces."
 WITHOUT_NAMESPACES = "# What needs namespaces is left out: a trial with them failed when memd was installed here."
 COMPLETIONS = (".bash_completions/memd.sh", ".zfunc/_memd", ".config/fish/completions/memd.fish")
-NETWORK = """\
-# Written by memd: the settings name a server, which the confined service could not reach.
-[Service]
-RestrictAddressFamilies=AF_INET AF_INET6
-PrivateNetwork=no
-"""
 LAUNCHD_LABEL = "io.github.memd"
 SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "Result")
 
@@ -155,7 +149,7 @@ def _write_network() -> bool:
     """Have the drop-in that allows a network, or have none, as the settings need it; says whether that is new."""
     file, needed = dropin_file("network"), load.load().needs_network
     before = file.is_file()
-    _write(file, NETWORK if needed else "")
+    _write(file, template("network.conf") if needed else "")
     return before != needed
 
 

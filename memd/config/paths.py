@@ -13,6 +13,7 @@ from memd.errors import UnsafePlace, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 MAX_SOCKET_BYTES = 107
@@ -142,14 +143,15 @@ def private_dir(path: Path) -> Path:
     return path
 
 
-def replace_file(file: Path, data: bytes, rights: int) -> None:
-    """Write a file in one step: a reader sees the old bytes or the new ones. A link stays; its target is replaced."""
-    target = file.resolve() if file.is_symlink() else file
+def replace_file(file: Path, data: bytes | Iterable[bytes], rights: int, follow: bool = True) -> None:
+    """Write a file in one step: a reader sees the old bytes or the new ones. A link stays, and its target is replaced;
+    without `follow` the file takes its place."""
+    target = file.resolve() if follow and file.is_symlink() else file
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
             os.fchmod(out.fileno(), rights)
-            out.write(data)
+            out.writelines([data] if isinstance(data, bytes) else data)
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(target)

@@ -1,10 +1,8 @@
 """`memd export`, `import`, `ingest`, `backup` and `restore-backup`."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path, PurePosixPath
@@ -61,7 +59,7 @@ def export(args: Args) -> None:
             found = (file for ns in names for file in _files(client, ns, [], [], counts))
             write_bundle(out, found, client.log(ns=names, limit=1_000)["entries"] if names else [])
         else:
-            _write_whole(out, pieces)
+            paths.replace_file(out, pieces, 0o600, follow=False)
     result = {"path": str(out.resolve()), "ns": [one["ns"] for one in workspaces], **counts}
     text = f"{counts['memories']:,} memories of {counts['files']:,} files are in {out}"
     console.show(result, one_line(text), args["json"])
@@ -117,22 +115,6 @@ def _files(
         counts["files"] += 1
         counts["memories"] += len(whole["memories"])
         yield whole
-
-
-def _write_whole(out: Path, pieces: Iterator[bytes]) -> None:
-    """The file has its name only when it is whole, and is its owner's alone."""
-    part = out.with_name(f".{out.name}.part")
-    try:
-        # Never what somebody else has put there: a link would be followed.
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(out)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 # --- import and ingest --------------------------------------------------------------------------------------------
