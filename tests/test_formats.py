@@ -21,6 +21,7 @@ from memd.protocol.client import Client
 from memd.protocol.methods.base import parameters_of
 from tests.conftest import Home, write_notes
 
+FORMATS = [name for name in QUERY.choices["format"] if name not in hits.FORMAT_ALIASES]
 SHARED = """# Shared
 
 ## Build Config
@@ -109,14 +110,14 @@ def test_jsonl_is_a_hit_a_line(place: Home) -> None:
     assert [json.loads(line) for line in lines] == json.loads(query(place, "pnpm", "--json").stdout)["hits"]
 
 
-@pytest.mark.parametrize("name", hits.FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_nothing_found_leaves_standard_output_empty(place: Home, name: str) -> None:
     done = query(place, "--format", name, "zyzzyva")
     assert (done.returncode, done.stdout) == (1, "")
     assert "nothing found for “zyzzyva”" in done.stderr
 
 
-@pytest.mark.parametrize("name", hits.FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_by_typer_it_is_the_same(place: Home, name: str) -> None:
     """`-l3` in one word is a spelling that the fast way leaves to Typer."""
     assert query(place, f"--format={name}", "-l3", "pnpm").stdout == query(place, f"--format={name}", "-l", "3", "pnpm").stdout  # fmt: skip # noqa: E501

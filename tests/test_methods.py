@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import tomllib
 import typing
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,8 @@ import pytest
 import typer
 
 from docs import generate
-from memd.cli.method_command import method_command
+from memd.cli.app import MODULES
+from memd.cli.method_command import EVERY, method_command
 from memd.daemon.handlers import HANDLERS
 from memd.errors import TooLarge, UsageError
 from memd.protocol.methods import METHODS, Request
@@ -143,3 +145,10 @@ def test_the_comparison_finds_what_is_wrong() -> None:
 def test_requests_are_not_shared_between_calls() -> None:
     assert parse(METHODS["query"], {"query": "x"}) is not parse(METHODS["query"], {"query": "x"})
     assert issubclass(METHODS["query"].request, Request)
+
+
+def test_every_table_of_options_is_of_a_method_or_a_command() -> None:
+    names_typed = {name for names in MODULES.values() for name in names.split()}
+    tables = tomllib.loads((ROOT / "memd" / "cli" / "options.toml").read_text(encoding="utf-8"))
+    assert tables.keys() - METHODS.keys() - names_typed == {EVERY}
+    assert tables[EVERY].keys() <= {name for method in METHODS.values() for name in method.parameters}

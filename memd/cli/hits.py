@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     Span = tuple[int, int]
     """Where something begins and ends in a text."""
 
-FORMATS = ("text", "memory-search", "grep", "entries", "files", "jsonl")
 FORMAT_ALIASES = {"bus": "entries"}
-"""Names that others know them by."""
+"""Names that others know the formats by."""
 BOLD, DIM, MATCH, PLACE, END = "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[36m", "\x1b[0m"
 INDENT = "  "
 LEAST_CUT = 8

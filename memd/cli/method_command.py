@@ -1,9 +1,9 @@
 """Makes commands from declared methods: arguments, options, bounds and help follow from memd/protocol/methods.
 
 `method_command` registers a function that shows the result of a method. `declared_command` registers one that takes
-what a method takes and does the rest itself. Keyword arguments change single parameters: `typer.Argument(...)` or
-`typer.Option(...)`, of which only what differs from the declaration need be given. A name that the method does not have
-is an option of the command's own.
+what a method takes and does the rest itself. options.toml changes single parameters, of which it has only what differs
+from the declaration; so do keyword arguments, `typer.Argument(...)` or `typer.Option(...)`. A name that the method does
+not have is an option of the command's own.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import inspect
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -39,14 +40,8 @@ REQUIRED: Any = ...
 STDIN = "-"
 FILLED_IN = ("now", "request_id", "progress", "observe", "cwd", "after", "offset", "marks")
 """Parameters that commands set themselves; a command may make an option of one nevertheless."""
-SHORT = {"limit": ["-l"], "mode": ["-m"]}
-HELP = {
-    "sync": "Wait for changes: those seen already, none, or all on disk.",
-    "observe": "Whether it counts as an access.",
-    "explain": "Show what the score of each hit is made of.",
-    "as_of": "As it was on this day.",
-}
-"""Help for parameters whose declarations speak of the protocol."""
+EVERY = "every"
+"""The table of options.toml for all commands: short flags, and help where the declaration speaks of the protocol."""
 UNSPLIT = ("files", "globs")
 """Lists whose entries may hold commas."""
 UNBOUNDED = 10**9
@@ -65,8 +60,8 @@ Workspace = Annotated[
 ]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Color = Annotated[Literal["auto", "always", "never"], typer.Option("--color", help="Colours and links.")]
-Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")]
+OWN: dict[str, Any] = {"switch": bool, "text": str | None, "number": int | None, "path": Path | None}
+"""The kinds of parameters in options.toml."""
 
 
 def command_group(
@@ -178,12 +173,14 @@ class DeclaredCommand:
 
     def __init__(
         self, method: str, run: Run, of_group: bool, words: str = "", leave_out: Sequence[str] = (),
-        defaults: Mapping[str, Any] | None = None, **changed: Any,
+        defaults: Mapping[str, Any] | None = None, options: str = "", **changed: Any,
     ) -> None:  # fmt: skip
         self.__name__ = run.__name__
         self.__annotations__: dict[str, Any] = {}
         self._name, self._run, self._words, self._of_group = method, run, words, of_group
-        self._leave_out, self._defaults, self._changed = leave_out, defaults or {}, changed
+        self._leave_out, self._defaults = leave_out, defaults or {}
+        said = _options().get(options or method, {})
+        self._changed = {name: _changed(name, facts) for name, facts in said.items()} | changed
 
     @cached_property
     def _method(self) -> Method:
@@ -245,7 +242,8 @@ class DeclaredCommand:
     def _info(self, parameter: Parameter) -> ParameterInfo:
         made = typer.Argument() if self._is_argument(parameter) else typer.Option()
         info: ParameterInfo = copy(self._changed.get(parameter.name) or made)
-        info.help = info.help or HELP.get(parameter.name) or help_text(_about(parameter))
+        everywhere = _options()[EVERY].get(parameter.name, {})
+        info.help = info.help or everywhere.get("help") or help_text(_about(parameter))
         info.show_default = self._shown_default(parameter)
         info.autocompletion = info.autocompletion or completions.of(self._name, parameter.name)
         if parameter.name == self._words:
@@ -253,7 +251,7 @@ class DeclaredCommand:
         if info.min is None and info.max is None and parameter.low is not None:
             info.min, info.max = parameter.low, parameter.high if (parameter.high or 0) < UNBOUNDED else None
         if isinstance(info, OptionInfo) and info.default is ...:
-            info.param_decls = (f"--{parameter.name.replace('_', '-')}", *SHORT.get(parameter.name, ()))
+            info.param_decls = (f"--{parameter.name.replace('_', '-')}", *everywhere.get("short", ()))
         return info
 
     def _type(self, parameter: Parameter) -> Any:
@@ -294,6 +292,20 @@ class DeclaredCommand:
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+@cache
+def _options() -> dict[str, dict[str, dict[str, Any]]]:
+    return tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
+
+
+def _changed(name: str, said: Mapping[str, Any]) -> Any:
+    """A parameter as options.toml has it."""
+    words = {word: value for word, value in said.items() if word not in ("argument", "flags", "kind", "choices")}
+    own = Literal[tuple(said["choices"])] | None if "choices" in said else OWN.get(said.get("kind", ""))
+    flags = said.get("flags") or ([f"--{name.replace('_', '-')}"] if own else [])
+    info = typer.Argument(**words) if "argument" in said else typer.Option(*flags, **words)
+    return Annotated[own, info] if own else info
 
 
 def _about(parameter: Parameter) -> str:

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -25,27 +25,20 @@ RELATED = "relates_to"
 WIDE = 70
 MAX_ANSWER = 1 << 20
 """Bytes that a command may answer to the pairs."""
-FROM, TO = typer.Argument(metavar="FROM"), typer.Argument(metavar="TO")
 REL = typer.Argument(metavar="REL", help=f"One of {', '.join(RELATIONS)}.")
-Remove = Annotated[bool, typer.Option("--rm", help="Remove the link.")]
-Command = Annotated[
-    str, typer.Option("--with", metavar="CMD", help="Gets the pairs as JSON, answers with a JSON list of edges.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the edges, and add none.")]
 
 app = typer.Typer()
 edge_app = command_group(app, "edge", "Declares edges between memories, removes them, lists them.")
 
 
-# The keyword arguments are named as on the wire, and `from` is a word of Python's own.
-@method_command(edge_app, "edge.add", name="add", rel=REL, to=TO, **{"from": FROM})
+@method_command(edge_app, "edge.add", name="add", rel=REL)
 def add(result: Result, args: Args) -> None:
     """Declares an edge in the file of its first memory; one that is there gets the new weight."""
     edge = result["edge"] or {**args, "weight": args["weight"] or RELATIONS[args["rel"]]}
     console.line(f"{_line(edge)}  in {', '.join(result['paths'])}")
 
 
-@method_command(edge_app, "edge.rm", name="rm", rel=REL, to=TO, **{"from": FROM})
+@method_command(edge_app, "edge.rm", name="rm", rel=REL)
 def remove(result: Result, args: Args) -> None:
     console.line(f"Removed {args['from']} {args['rel']} {args['to']}; to bring it back: memd undo")
 
@@ -56,9 +49,8 @@ def list_edges(result: Result, args: Args) -> None:
 
 
 @method_command(
-    app, "edge.add", leave_out=["rel"], prepare=lambda args: args.update(rel=RELATED),
+    app, "edge.add", options="link", leave_out=["rel"], prepare=lambda args: args.update(rel=RELATED),
     send=lambda client, params, args: call(client, "edge.rm" if args["rm"] else "edge.add", params),
-    rm=Remove, to=typer.Argument(metavar="B"), **{"from": typer.Argument(metavar="A")},
 )  # fmt: skip
 def link(result: Result, args: Args) -> None:
     """Links two memories, as `memd edge add A relates_to B` does."""
@@ -130,9 +122,8 @@ def _infer(client: Client, params: Args, args: Args) -> Result:
 
 
 @method_command(
-    app, "edge.candidates", name="infer-edges", send=_infer, defaults={"command": REQUIRED}, dry_run=DryRun,
-    command=Command,
-)  # fmt: skip
+    app, "edge.candidates", name="infer-edges", options="infer-edges", send=_infer, defaults={"command": REQUIRED}
+)
 def infer(result: Result, args: Args) -> None:
     """Lets a command of your own say how pairs belong together, and declares what it says.
 
@@ -191,14 +182,8 @@ def _problem(edge: Any, known: Mapping[frozenset[str], str]) -> str:
 
 # --- context and summaries ----------------------------------------------------------------------------------------
 
-Explain = Annotated[bool, typer.Option("--explain", help="Show what each stage found, on standard error.")]
 
-
-@method_command(
-    app, "context", words="query", exit_code=lambda result: code_of(result["memories"], result), explain=Explain,
-    query=typer.Argument(metavar="TASK...", help="The task; quotes are not needed."),
-    budget=typer.Option("--budget", "-b"), observe=typer.Option("--observe/--no-observe"),
-)  # fmt: skip
+@method_command(app, "context", words="query", exit_code=lambda result: code_of(result["memories"], result))
 def context(result: Result, args: Args) -> None:
     """Gathers what is known for a task, as Markdown to be pasted into a prompt.
 
@@ -228,11 +213,7 @@ def _stages(result: Result) -> Iterator[str]:
         yield f"a summary would help (memd consolidate): {why}"
 
 
-@method_command(
-    app, "consolidate", words="text", defaults={"text": REQUIRED, "sources": REQUIRED},
-    text=typer.Argument(metavar="SUMMARY|-", help="The text; - reads standard input."),
-    sources=typer.Option("--sources", "-s", metavar="KEY,KEY"),
-)  # fmt: skip
+@method_command(app, "consolidate", words="text", defaults={"text": REQUIRED, "sources": REQUIRED})
 def consolidate(result: Result, args: Args) -> None:
     """Writes a memory that sums up others: in `memd context` it stands for them.
 

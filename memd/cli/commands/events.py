@@ -7,12 +7,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from memd.cli import console, daemon_calls, hits, reports
-from memd.cli.method_command import Args, Color, Count, call, declared_command, wire_params
+from memd.cli.method_command import Args, call, declared_command, wire_params
 from memd.errors import Busy, NoDaemon, UsageError
 from memd.protocol import wire
 from memd.protocol.safe_text import one_line
@@ -20,11 +20,6 @@ from memd.timespans import local_time
 
 RETRY_SECONDS = 0.2
 Event = dict[str, Any]
-Exec = Annotated[
-    str | None,
-    typer.Option("--exec", metavar="CMD", help="Run this with sh for each memory, its JSON on standard input."),
-]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
 app = typer.Typer()
 
 
@@ -92,10 +87,7 @@ def _wait_for_closed_pipe() -> None:
 # --- subscribe ----------------------------------------------------------------------------------------------------
 
 
-@declared_command(
-    app, "subscribe", words="query", exec=Exec, count=Count, color=Color, json=JsonLines,
-    query=typer.Argument(metavar="WORDS...", help="The words to wait for; without any, every memory."),
-)  # fmt: skip
+@declared_command(app, "subscribe", words="query")
 def subscribe(args: Args) -> None:
     """Shows each new or changed memory that matches, as it is saved.
 
@@ -138,10 +130,7 @@ def _run(command: str, event: Event) -> None:
 # --- watch --------------------------------------------------------------------------------------------------------
 
 
-@declared_command(
-    app, "watch", count=Count, json=JsonLines,
-    events=typer.Option("--event", metavar="KIND", help="Only these: indexed, written, accessed, moved, job."),
-)  # fmt: skip
+@declared_command(app, "watch")
 def watch(args: Args) -> None:
     """Shows what happens as it happens, and by whom. Ends with Ctrl-C."""
     stream = EventStream("watch", args, "see what happened in between: memd log")

@@ -12,7 +12,6 @@ from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 from memd.timespans import local_time
 
-DATE = typer.Option("--since", metavar="DATE")
 WIDE = 60
 app = typer.Typer()
 
@@ -33,7 +32,7 @@ def _version(version: dict[str, Any]) -> Iterator[str]:
         yield "(current)"
 
 
-@method_command(app, "diff", old=typer.Argument(metavar="A"), new=typer.Argument(metavar="B"))
+@method_command(app, "diff")
 def diff(result: Result, args: Args) -> None:
     """Shows how a memory changed: its last change, or from version A to B."""
     console.diff(result["diff"], f"versions {result['old']} and {result['new']} say the same")
@@ -50,10 +49,7 @@ def _version_or_path(args: Args) -> None:
         args |= {"key": None, "path": args["key"]}
 
 
-@method_command(
-    app, "restore", prepare=_version_or_path, leave_out=["version", "path"], defaults={"key": REQUIRED},
-    key=typer.Argument(metavar="KEY[@N]|PATH", help="A version of a memory, or a file that was removed."),
-)  # fmt: skip
+@method_command(app, "restore", prepare=_version_or_path, leave_out=["version", "path"], defaults={"key": REQUIRED})
 def restore(result: Result, args: Args) -> None:
     """Writes a former text of a memory back into its file, or brings back a file.
 
@@ -63,7 +59,7 @@ def restore(result: Result, args: Args) -> None:
     console.line(f"Restored {which} in {result['path']} (to take that back: memd undo {result['action']})")
 
 
-@method_command(app, "log", defaults={"limit": 20}, since=DATE)
+@method_command(app, "log", defaults={"limit": 20})
 def log(result: Result, args: Args) -> None:
     console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "no actions were found")
 

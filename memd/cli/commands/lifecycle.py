@@ -78,7 +78,7 @@ def _finding(finding: dict[str, Any]) -> str:
     return f"  {keys}{why}"
 
 
-@method_command(app, "curate", verb=typer.Argument(metavar="VERB"))
+@method_command(app, "curate")
 def curate(result: Result, args: Args) -> None:
     """Decides about one memory.
 
@@ -113,7 +113,7 @@ def list_rules(result: Result, args: Args) -> None:
         console.line(f"{rule['name']:<{width}}  {switch}  {rule['origin']:<8}  {rule['rule']}")
 
 
-@method_command(rule_app, "rule.set", name="set", words="rule", rule=typer.Argument(metavar="RULE|on|off"))
+@method_command(rule_app, "rule.set", name="set", words="rule")
 def set_rule(result: Result, args: Args) -> None:
     """Adds a rule, changes one, or switches it on or off.
 
@@ -131,7 +131,7 @@ def _rule(rule: Result) -> str:
     return f"{rule['name']} is {'on' if rule['enabled'] else 'off'}: {rule['rule']}"
 
 
-@method_command(rule_app, "rule.test", name="test", words="rule", rule=typer.Argument(metavar="[NAME|RULE]"))
+@method_command(rule_app, "rule.test", name="test", words="rule")
 def test_rules(result: Result, args: Args) -> None:
     """Shows which memories the rules would move or let fade now, and why; nothing is changed."""
     several = len(result["ns"]) > 1

@@ -7,19 +7,13 @@ from memd.cli.method_command import Args, Result, Yes, command_group, method_com
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 
-IF_VERSION = typer.Option("--if-version", metavar="N")
-PATH = typer.Option(metavar="PATH")
 MAX_PURGES = 20
 """Memories that are named before they are forgotten for good."""
 
 app = typer.Typer()
 
 
-@method_command(
-    app, "put", words="text", pinned=typer.Option("--pin/--no-pin", help="Never let it age; --no-pin ends that."),
-    files=typer.Option("--file", metavar="PATH:REL"), tags=typer.Option("--tags", metavar="a,b"),
-    ttl=typer.Option("--ttl", metavar="30d"), if_version=IF_VERSION,
-)  # fmt: skip
+@method_command(app, "put", words="text")
 def put(result: Result, args: Args) -> None:
     for other in result["similar"]:
         console.note(f"`{other['key']}` says nearly the same ({other['overlap']:.0%} of the words)")
@@ -34,7 +28,7 @@ def _patch_from_stdin(args: Args) -> None:
     args["patch"] = standard_input("patch")
 
 
-@method_command(app, "patch", leave_out=["patch"], prepare=_patch_from_stdin, if_version=IF_VERSION)
+@method_command(app, "patch", leave_out=["patch"], prepare=_patch_from_stdin)
 def patch(result: Result, args: Args) -> None:
     """Applies a unified diff from standard input to a memory.
 
@@ -100,7 +94,7 @@ def gc(result: Result, args: Args) -> None:
 # --- what memories declare ----------------------------------------------------------------------------------------
 
 
-@method_command(app, "files", touching=PATH, add=PATH)
+@method_command(app, "files")
 def files(result: Result, args: Args) -> None:
     if args["key"]:
         files = (f"{file['rel'] or '?'}  {file['file']}" for file in result["files"])
@@ -118,12 +112,12 @@ def tags(result: Result, args: Args) -> None:
     console.lines((f"{tag['memories']:>5}  {tag['tag']}" for tag in result["tags"]), "no memory has a tag yet")
 
 
-@method_command(tags_app, "tag.rename", tag=typer.Argument(metavar="A"), to=typer.Argument(metavar="B"))
+@method_command(tags_app, "tag.rename")
 def rename(result: Result, args: Args) -> None:
     _show_retagged(result, f"{args['tag']} is {args['to']} now")
 
 
-@method_command(tags_app, "tag.rm", name="rm", tag=typer.Argument(metavar="A"))
+@method_command(tags_app, "tag.rm", name="rm")
 def remove(result: Result, args: Args) -> None:
     """Removes a tag from all files at once.
 

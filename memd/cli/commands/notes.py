@@ -1,7 +1,5 @@
 """`memd note`, `memd save`, `memd write`, `memd read`, `memd recent` and `memd topic`."""
 
-from typing import Annotated
-
 import typer
 
 from memd.cli import console
@@ -10,13 +8,10 @@ from memd.errors import NotFound
 from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise, one_line
 
-ROLE = typer.Option("--role", metavar="R")
-TITLE = typer.Option("--title", metavar="T")
-TAGS = typer.Option("--tags", metavar="a,b")
 app = typer.Typer()
 
 
-@method_command(app, "note", words="text", title=TITLE, tags=TAGS)
+@method_command(app, "note", words="text")
 def note(result: Result, args: Args) -> None:
     """Writes something down in today's note.
 
@@ -25,23 +20,23 @@ def note(result: Result, args: Args) -> None:
     console.line(f"Noted in {result['path']} ({result['key']})")
 
 
-@method_command(app, "save", words="text", title=TITLE, tags=TAGS, target=typer.Option("--target"))
+@method_command(app, "save", words="text")
 def save(result: Result, args: Args) -> None:
     console.line(result["saved"])
 
 
-@method_command(app, "write", words="text", role=ROLE)
+@method_command(app, "write", words="text")
 def write(result: Result, args: Args) -> None:
     console.line(f"Written to {result['path']} ({result['key']})")
 
 
-@method_command(app, "read", role=ROLE)
+@method_command(app, "read")
 def read(result: Result, args: Args) -> None:
     console.quoted(result["text"])
     console.note_author(result)
 
 
-@method_command(app, "recent", role=ROLE, budget=typer.Option("--budget", metavar="TOKENS"))
+@method_command(app, "recent")
 def recent(result: Result, args: Args) -> None:
     nothing = f"nothing was written down in the last {args['days'] or 7} days; --days looks further back"
     console.quoted(result["text"], nothing)
@@ -49,22 +44,16 @@ def recent(result: Result, args: Args) -> None:
 
 # --- topic: one topic a file, and an index that lists them --------------------------------------------------------
 
-SUMMARY = typer.Option("--summary", "-s")
-CONTENT = typer.Argument(metavar="CONTENT|-", help="The content, as Markdown; - reads it from standard input.")
-Set = Annotated[str | None, typer.Option("--set", metavar="TEXT", help="Replace it; - reads it from standard input.")]
-AllowSecret = Annotated[
-    bool, typer.Option("--allow-secret", help="Write it even if it seems to hold a key, a token or a password.")
-]
 topic_app = command_group(app, "topic", "Keeps knowledge by topic.", no_args_is_help=False)
 
 
-@method_command(topic_app, "topic.memorize", words="content", summary=SUMMARY, content=CONTENT)
+@method_command(topic_app, "topic.memorize", words="content")
 def memorize(result: Result, args: Args) -> None:
     """Memorizes a new topic; fails if it exists."""
     console.line(f"Memorized {args['topic']} ({result['path']})")
 
 
-@method_command(topic_app, "topic.refine", words="content", summary=SUMMARY, content=CONTENT)
+@method_command(topic_app, "topic.refine", words="content")
 def refine(result: Result, args: Args) -> None:
     console.line(f"Refined {args['topic']} ({result['path']})")
 
@@ -91,7 +80,7 @@ def _general(client: Client, params: Args, args: Args) -> Result:
 
 
 @method_command(
-    topic_app, "topic.general", send=_general, set=Set, allow_secret=AllowSecret,
+    topic_app, "topic.general", send=_general,
     exit_code=lambda result: 0 if result.get("content", True) else NotFound.exit_code,
 )  # fmt: skip
 def general(result: Result, args: Args) -> None:

@@ -77,9 +77,7 @@ def _leaf(memory: dict[str, Any]) -> str:
     return f"{mark} {memory['key']}  {memory['tier']}  {memory['date'] or '-'}{importance}"
 
 
-@method_command(
-    app, "timeline", since=typer.Option("--since", metavar="DATE"), until=typer.Option("--until", metavar="DATE")
-)
+@method_command(app, "timeline")
 def timeline(result: Result, args: Args) -> None:
     for day in result["days"]:
         console.lines(_day(day, len(result["ns"]) > 1))
@@ -112,14 +110,12 @@ def _action(action: dict[str, Any]) -> str:
 
 # --- outline: the source code around the notes --------------------------------------------------------------------
 
-LANGUAGE = typer.Option("--language", "-l")
 ABOUT = "Shows the symbols of the source code around the notes, and how they relate."
 outline_app = command_group(app, "outline", ABOUT)
 TREE: dict[str, Any] = {
-    "prepare": lambda args: args.update(format="json" if args["json"] else None), "leave_out": ["format"],
-    "language": LANGUAGE,
-    "depth": typer.Option("--depth", "-d"), "relations": typer.Option("--relation", "-r"),
-}  # fmt: skip
+    "prepare": lambda args: args.update(format="json" if args["json"] else None),
+    "leave_out": ["format"],
+}
 """Options that the commands which show a tree share."""
 
 
@@ -142,7 +138,7 @@ def project(result: Result, args: Args) -> None:
     _show(result, result["skipped"])
 
 
-@method_command(outline_app, "outline.map", name="map", language=LANGUAGE)
+@method_command(outline_app, "outline.map", name="map")
 def show_map(result: Result, args: Args) -> None:
     """Shows the most important symbols, by how much else refers to them, ready for a prompt."""
     _show(result, result["skipped"])

@@ -1,34 +1,19 @@
 """`memd query`, `search`, `grep`, `get`, `why-not` and `list`; and `memd eval`, which scores their answers."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
 
 from memd.cli import console, daemon_calls, fast_search, hits, reports
-from memd.cli.method_command import REQUIRED, Args, Color, Result, declared_command, method_command
+from memd.cli.method_command import REQUIRED, Args, Result, declared_command, method_command
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
-Format = Annotated[
-    Literal[*hits.FORMATS, *hits.FORMAT_ALIASES] | None,  # type: ignore[valid-type]
-    typer.Option(
-        "--format",
-        metavar="|".join(hits.FORMATS),
-        help="How hits are written; entries ranks whole entries by counting words.",
-    ),
-]
-ALL = typer.Option("--all", help="Also dormant memories, raw captures, and passages that are only close.")
-Full = Annotated[bool, typer.Option("--full", help="Show each passage whole, not only the lines that have the words.")]
-IgnoreCase = Annotated[bool, typer.Option("--ignore-case", "-i", help="As it is anyway.", hidden=True)]
-PLACE = typer.Argument(metavar="PATH:LINE", help="The passage that was expected.")
 app = typer.Typer()
 
 
-@declared_command(
-    app, "query", alias="search", words="query", format=Format, all=ALL, full=Full, color=Color,
-    query=typer.Argument(metavar="WORDS...", help="What to look for; several words need no quotes."),
-)  # fmt: skip
+@declared_command(app, "query", alias="search", words="query")
 def query(args: Args) -> int:
     """Finds what was written down.
 
@@ -37,11 +22,7 @@ def query(args: Args) -> int:
     return fast_search.answer_query(fast_search.TypedQuery([args["query"]], args))
 
 
-@declared_command(
-    app, "grep", regex=typer.Option("--regex", "-E"), context=typer.Option("--context", "-C"),
-    case=typer.Option("--case-sensitive"), ignore_case=IgnoreCase, color=Color,
-    max_results=typer.Option(min=0, help="At most this many blocks of lines; 0 for all."),
-)  # fmt: skip
+@declared_command(app, "grep")
 def grep(args: Args) -> int:
     """Finds lines letter by letter, in the files themselves.
 
@@ -63,10 +44,7 @@ def path_and_line(place: str) -> tuple[str | None, int | None]:
     return path, int(line) if line else None
 
 
-@method_command(
-    app, "get", alias="show", prepare=_key_or_path, leave_out=["path"], defaults={"key": REQUIRED},
-    key=typer.Argument(metavar="KEY|PATH[:LINE]", help="A memory's key, or a file of notes."),
-)  # fmt: skip
+@method_command(app, "get", alias="show", prepare=_key_or_path, leave_out=["path"], defaults={"key": REQUIRED})
 def get(result: Result, args: Args) -> None:
     if console.wants_colour():
         console.page(hits.memory(result))
@@ -82,9 +60,7 @@ def _passage(args: Args) -> None:
     args |= {"file": path, "line": line or 1, "passage": place}
 
 
-@method_command(
-    app, "why_not", name="why-not", words="query", leave_out=["line", "explain"], prepare=_passage, file=PLACE
-)
+@method_command(app, "why_not", name="why-not", words="query", leave_out=["line", "explain"], prepare=_passage)
 def why_not(result: Result, args: Args) -> None:
     """Says why a passage did not come up for a question; takes what `memd query` takes."""
     shown, passage = result["shown"], one_line(args["passage"])
@@ -106,16 +82,10 @@ def _beside_best(result: Result) -> str:
     return "\n  ".join([f"  {head}  ({one_line(best['path'])}:{best['start_line']})", *lines])
 
 
-PlaceFilter = Annotated[
-    str | None, typer.Argument(metavar="[PATH]", help="Only those of this file or folder; the same as --path.")
-]
-
-
 @method_command(
     app, "list", name="list", alias="ls", prepare=lambda args: args.update(path=args["path"] or args["place"]),
     send=lambda client, params, args: daemon_calls.all_rows(client, "list", params, args["limit"]),
-    defaults={"limit": 0}, place=PlaceFilter,
-    limit=typer.Option("--limit", "-l", min=0, help="At most this many; 0 for all."),
+    defaults={"limit": 0},
 )  # fmt: skip
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time, key."""
@@ -131,13 +101,9 @@ def list_memories(result: Result, args: Args) -> None:
 
 MANY = 10
 """Lines of one kind that are shown before the rest is counted."""
-Misses = Annotated[bool, typer.Option("--misses", help="Show what was not found, and what came instead.")]
 
 
-@method_command(
-    app, "eval", name="eval", leave_out=["questions"], misses=Misses,
-    path=typer.Argument(metavar="FILE.jsonl", help="Questions and what their answers must be."),
-)  # fmt: skip
+@method_command(app, "eval", name="eval", leave_out=["questions"])
 def evaluate(result: Result, args: Args) -> None:
     """Scores your own questions, or probes made from your notes.
 

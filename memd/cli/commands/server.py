@@ -20,7 +20,6 @@ from memd.protocol import start as process
 from memd.protocol.client import Client
 
 POLL_SECONDS = 0.2
-Describe = Annotated[bool, typer.Option("--json", help="Print as JSON what a session would have, and end.")]
 app = typer.Typer()
 
 
@@ -115,10 +114,7 @@ def _flags(**given: Any) -> Iterator[str]:
             yield f"{flag}={value}"
 
 
-@declared_command(
-    app, "mcp.open", name="mcp", leave_out=["who", "tz", "session"], json=Describe,
-    profile=typer.Option("--profile", metavar="search|memories|knowledge|all", help="Which tools the agent gets."),
-)  # fmt: skip
+@declared_command(app, "mcp.open", name="mcp", leave_out=["who", "tz", "session"])
 def mcp(args: Args) -> int:
     """Serves an agent that speaks MCP on standard input and output.
 
@@ -192,8 +188,6 @@ def _was_rotated(log: BinaryIO, file: Path) -> bool:
 
 # --- the hub: this memory for other machines ----------------------------------------------------------------------
 
-Read = Annotated[bool, typer.Option("--read", help="It may read.")]
-
 token_app = command_group(app, "token", "Makes, lists and revokes the tokens for the hub.")
 
 
@@ -227,13 +221,11 @@ def _read_or_write(args: Args) -> None:
 
 
 @method_command(
-    token_app, "token.add", name="add", prepare=_read_or_write, read=Read,
+    token_app, "token.add", name="add", prepare=_read_or_write,
     ns=typer.Option(
         "--ns", "-n", metavar="NAME", help="A workspace that it is for; may be repeated.",
         autocompletion=completions.workspaces,
     ),
-    write=typer.Option("--write", help="It may read and write."),
-    expires=typer.Option("--expires", metavar="WHEN", help="12h, 30d, 1y, or a day; else never."),
 )  # fmt: skip
 def add(result: Result, args: Args) -> None:
     """Makes a token and prints it: once, alone, and never again."""

@@ -22,21 +22,13 @@ from memd.version import __version__
 
 MANY = 20
 """Lines of one kind that are shown before the rest is counted."""
-FILE = typer.Argument(metavar="FILE", help="A file that memd export wrote.")
-PATHS = typer.Argument(metavar="PATH...", help="Folders, Markdown files, JSON lines.")
-DIRECTORY = typer.Argument(metavar="[DIR]", help="Where to.")
-Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to a file.")]
-Okf = Annotated[
-    Path | None, typer.Option("--okf", metavar="DIR", help="Write an Open Knowledge Format folder instead.")
-]
-JsonSummary = Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")]
 app = typer.Typer()
 
 
 # --- export -------------------------------------------------------------------------------------------------------
 
 
-@declared_command(app, "export", leave_out=["limit"], out=Out, okf=Okf, json=JsonSummary)
+@declared_command(app, "export", leave_out=["limit"])
 def export(args: Args) -> None:
     """Writes memories, versions and lives as one JSON file.
 
@@ -120,7 +112,7 @@ def _files(
 # --- import and ingest --------------------------------------------------------------------------------------------
 
 
-@method_command(app, "import", name="import", path=FILE)
+@method_command(app, "import", name="import")
 def import_export(result: Result, args: Args) -> None:
     """Takes in an export: files, versions, lives.
 
@@ -134,7 +126,7 @@ def import_export(result: Result, args: Args) -> None:
         console.note("to take the other texts instead: --overwrite")
 
 
-@method_command(app, "ingest", defaults={"paths": REQUIRED}, paths=PATHS)
+@method_command(app, "ingest", defaults={"paths": REQUIRED})
 def ingest(result: Result, args: Args) -> None:
     """Copies memories of other tools into the workspace.
 
@@ -169,7 +161,7 @@ def _list(what: str, lines: list[str], count: int | None = None) -> None:
 # --- backups ------------------------------------------------------------------------------------------------------
 
 
-@method_command(app, "backup", path=DIRECTORY)
+@method_command(app, "backup")
 def backup(result: Result, args: Args) -> None:
     """Copies state.db, while it is in use.
 

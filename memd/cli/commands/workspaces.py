@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -23,13 +23,6 @@ from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.timespans import duration
 
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until its text is searchable.")]
-Name = typer.Option("--ns", "-n", metavar="NAME")
-Force = Annotated[bool, typer.Option("--force", help="Also a directory that does not exist yet.")]
-Preset = Annotated[
-    Literal["agent", "obsidian"] | None,
-    typer.Option(help="Which files are memory: an agent's notes, or every note of an Obsidian vault."),
-]
 VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 5_000
@@ -75,12 +68,7 @@ def _other_notes(place: Path) -> int:
     return found
 
 
-@method_command(
-    app, "workspace.add", prepare=_prepare, leave_out=["wait"], defaults={"path": "."}, no_wait=NoWait, ns=Name,
-    preset=Preset, force=Force,
-    path=typer.Argument(metavar="[DIR]", help="The directory that holds the notes."),
-    globs=typer.Option("--glob", help="Which files are memory, such as '**/*.md'; may be given again."),
-)  # fmt: skip
+@method_command(app, "workspace.add", prepare=_prepare, leave_out=["wait"], defaults={"path": "."})
 def add(result: Result, args: Args) -> None:
     """Watches a directory of notes."""
     others = _other_notes(Path(args["path"])) if args["wait"] and not result["files"] else 0
@@ -109,10 +97,7 @@ def _show_workspaces(result: Result, args: Args) -> None:
     console.out(reports.workspaces(result["workspaces"]))
 
 
-REMOVE: dict[str, Any] = {
-    "send": _remove_named, "leave_out": ["path"], "defaults": {"ns": REQUIRED},
-    "ns": typer.Argument(metavar="NAME|DIR", help="The workspace, by its name or directory."),
-}  # fmt: skip
+REMOVE: dict[str, Any] = {"send": _remove_named, "leave_out": ["path"], "defaults": {"ns": REQUIRED}}
 method_command(app, "workspace.list", name="workspaces")(_show_workspaces)
 method_command(app, "workspace.rm", name="remove", **REMOVE)(_show_removed)
 method_command(ns_app, "workspace.list", name="list")(_show_workspaces)
