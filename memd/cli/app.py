@@ -54,8 +54,7 @@ class LazyGroup(TyperGroup):
     """A group whose commands are built when they are run; its help needs no more of them than their sentences."""
 
     def __init__(self, **attributes: Any) -> None:
-        super().__init__(**{**attributes, "commands": {}})
-        self.commands = LazyCommands()
+        super().__init__(**{**attributes, "commands": LazyCommands()})
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

@@ -35,7 +35,9 @@ _keys = _completer("list", "memories", "key", limit=daemon_calls.PAGES["list"][1
 _roles, _tags = _completer("list", "roles", limit=1), _completer("tag.list", "tags", "tag")
 BY_NAME = {"key": _keys, "from": _keys, "to": _keys, "keys": _keys, "role": _roles, "tags": _tags}
 
+BY_METHOD = {("job.run", "name"): _jobs, ("token.add", "ns"): workspaces}
+
 
 def of(method: str, parameter: str) -> Any:
     """The function that completes a parameter of a declared method; None for nothing."""
-    return _jobs if (method, parameter) == ("job.run", "name") else BY_NAME.get(parameter)
+    return BY_METHOD.get((method, parameter)) or BY_NAME.get(parameter)

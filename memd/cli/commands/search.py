@@ -109,21 +109,15 @@ def evaluate(result: Result, args: Args) -> None:
 
     A question is a line of JSON: {"question": "Which port has ErsatzTV?", "expect": "memory/2026-02-15.md:6"}
     """
-    console.out(report(result, args["self"], args["misses"]))
-    problems = [f"line {problem['line']} is left out: {problem['why']}" for problem in result["problems"]]
-    console.note(*console.first(problems, MANY, "and {} more lines"))
-
-
-def report(result: Result, probes: bool, misses: bool) -> str:
-    """The screen of `memd eval`."""
-    what = "probe" if probes else "question"
-    if not result["questions"]:
-        return "there are no notes yet that a probe could be made from"
+    what = "probe" if args["self"] else "question"
     pace = (
         f"hits have {result['mean_length']:.0f} characters on average; "
         f"half of the answers took {result['p50_ms']:.1f} ms or less, 95 % took {result['p95_ms']:.1f} ms or less"
     )
-    return "\n\n".join([_table(result, what), pace, _missed(result, what, misses)])
+    blocks = [_table(result, what), pace, _missed(result, what, args["misses"])] if result["questions"] else []
+    console.out("\n\n".join(blocks) or "there are no notes yet that a probe could be made from")
+    problems = [f"line {problem['line']} is left out: {problem['why']}" for problem in result["problems"]]
+    console.note(*console.first(problems, MANY, "and {} more lines"))
 
 
 def _table(result: Result, what: str) -> str:

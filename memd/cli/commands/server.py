@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from memd.cli import completions, console, daemon_calls, mcp_bridge, reports
+from memd.cli import console, daemon_calls, mcp_bridge, reports
 from memd.cli.method_command import Args, Json, NoStart, Result, command_group, declared_command, method_command
 from memd.config import paths, tokens
 from memd.config.tokens import AccessToken
@@ -220,13 +220,7 @@ def _read_or_write(args: Args) -> None:
         raise UsageError("a token may read, or read and write", "give --read or --write")
 
 
-@method_command(
-    token_app, "token.add", name="add", prepare=_read_or_write,
-    ns=typer.Option(
-        "--ns", "-n", metavar="NAME", help="A workspace that it is for; may be repeated.",
-        autocompletion=completions.workspaces,
-    ),
-)  # fmt: skip
+@method_command(token_app, "token.add", name="add", prepare=_read_or_write)
 def add(result: Result, args: Args) -> None:
     """Makes a token and prints it: once, alone, and never again."""
     console.line(result["token"])

@@ -16,7 +16,7 @@ import typer
 from memd import installation
 from memd.cli import console, daemon_calls, reports, service
 from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_group, declared_command, method_command
-from memd.config import paths
+from memd.config import load, paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, TEAM_GLOB
 from memd.protocol.client import Client
@@ -116,10 +116,8 @@ def init(
     """
     if not git:
         raise UsageError("only git can be set up", "memd workspace init --git")
-    from memd.config.load import load
-
     root = directory.resolve()
-    known = [one for one in load().workspaces if one.root.resolve() == root and one.globs != DEFAULT_GLOBS]
+    known = [one for one in load.load().workspaces if one.root.resolve() == root and one.globs != DEFAULT_GLOBS]
     done = set_up_git(root, [glob for one in known for glob in one.globs])
     lines = [
         f"{root} is {'now ' if done['created'] else ''}in git; its notes are merged by memd",

@@ -23,14 +23,9 @@ if TYPE_CHECKING:
 
     from memd.protocol.client import Client
 
-EVENTS = {
-    "session-start": "SessionStart",
-    "user-prompt-submit": "UserPromptSubmit",
-    "pre-compact": "PreCompact",
-    "stop": "Stop",
-    "session-end": "SessionEnd",
-}
-"""Our names for them, and the agents'."""
+NAMES = ("session-start", "user-prompt-submit", "pre-compact", "stop", "session-end")
+EVENTS = {name: name.title().replace("-", "") for name in NAMES}
+"""Our names for them, and the agents': `SessionStart`."""
 LINES = {"pre-compact": 100, "stop": 200, "session-end": 200}
 """How many of the transcript's last lines each event looks at."""
 CAPTURE_SECONDS = 5.0
