@@ -356,7 +356,7 @@ HIT = {
 
 
 def test_explanations_stand_below_each_other() -> None:
-    shown = hits.render({"hits": [HIT], "ns": ["agent"]}, False).split("\n")
+    shown = hits.written("text", {"hits": [HIT], "ns": ["agent"]}, False).split("\n")
     assert shown[2:] == [
         "  ranks",
         "    text    1",

@@ -21,24 +21,24 @@ def answer(*found, **more):
 
 
 def test_plain_is_a_line_and_the_text():
-    shown = hits.render(answer(HIT), colour=False)
+    shown = hits.written("text", answer(HIT), colour=False)
     assert shown == "memory/2026-02-15.md:3  2026-02-15#tv  Day\n  alpha beta gamma"
 
 
 def test_what_is_missing_or_said_already_leaves_no_gap():
-    shown = hits.render(answer({**HIT, "heading": "", "date": None}), colour=False)
+    shown = hits.written("text", answer({**HIT, "heading": "", "date": None}), colour=False)
     assert shown.startswith("memory/2026-02-15.md:3  2026-02-15#tv\n")
     topic = {**HIT, "key": "sour-dough", "path": "memory/topics/sour-dough.md", "heading": "Sour dough › Feeding"}
-    assert hits.render(answer(topic), colour=False).startswith(
+    assert hits.written("text", answer(topic), colour=False).startswith(
         "memory/topics/sour-dough.md:3  sour-dough  Feeding  2026-02-15\n"
     )
-    assert "score 0.033" in hits.render(answer({**topic, "explain": {"text": 1.5}}), colour=False)
+    assert "score 0.033" in hits.written("text", answer({**topic, "explain": {"text": 1.5}}), colour=False)
 
 
 def test_a_heading_gives_way_to_the_width_of_a_terminal(monkeypatch):
     monkeypatch.setattr(console, "width", lambda: 60)
     long = {**HIT, "heading": "A heading of many words that goes on for longer"}
-    first = hits.render(answer(long), colour=False).split("\n")[0]
+    first = hits.written("text", answer(long), colour=False).split("\n")[0]
     assert first.startswith("memory/2026-02-15.md:3  2026-02-15#tv  A heading") and first.endswith("…")
     assert len(first) <= 60
 
@@ -54,13 +54,13 @@ PASSAGE = (
 def test_a_hit_shows_three_lines_around_its_words(monkeypatch, width):
     monkeypatch.setattr(console, "width", lambda: width)
     at = PASSAGE.index("kestrel")
-    shown = hits.render(answer({**HIT, "text": PASSAGE, "marks": [[at, at + 7]]}), colour=True).split("\n")[1:]
+    shown = hits.written("text", answer({**HIT, "text": PASSAGE, "marks": [[at, at + 7]]}), colour=True).split("\n")[1:]
     assert len(shown) == 3 and all(len(line) <= width + len(hits.MATCH + hits.END) for line in shown)
     assert any(f"the {hits.MATCH}kestrel{hits.END}, the wren" in line for line in shown)
     assert "---" not in "".join(shown) and "Kites" not in "".join(shown)
-    first = hits.render(answer({**HIT, "text": PASSAGE}), colour=False).split("\n")[1:]
+    first = hits.written("text", answer({**HIT, "text": PASSAGE}), colour=False).split("\n")[1:]
     assert first[0].startswith("  word0 word1 ") and first[-1].endswith(" …") and len(first) == 3
-    whole = hits.render(answer({**HIT, "text": PASSAGE}), colour=False, full=True)
+    whole = hits.written("text", answer({**HIT, "text": PASSAGE}), colour=False, full=True)
     assert "## Kites" in whole and "- last" in whole
 
 
@@ -72,21 +72,21 @@ def test_a_snippet_is_text_in_order_and_no_wider_than_it_may_be(text, width):
 
 
 def test_the_link_is_a_proper_address():
-    shown = hits.render(answer(HIT), colour=True)
+    shown = hits.written("text", answer(HIT), colour=True)
     assert "/home/a%20b/%C3%BC/memory/2026-02-15.md\x1b\\" in shown
 
 
 def test_overlapping_and_wild_marks_do_no_harm():
     marked = {**HIT, "marks": [[6, 10], [0, 8], [12, 99], [40, 50], [5, 5]]}
-    shown = hits.render(answer(marked), colour=True)
+    shown = hits.written("text", answer(marked), colour=True)
     assert "\x1b[1;33malpha be\x1b[0m\x1b[1;33mta\x1b[0m g\x1b[1;33mamma\x1b[0m" in shown
 
 
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5))
 def test_marks_never_change_the_text(text, marks):
-    plain = hits.render(answer({**HIT, "text": text}), colour=False, full=True)
+    plain = hits.written("text", answer({**HIT, "text": text}), colour=False, full=True)
     hit = {**HIT, "text": text, "marks": [list(mark) for mark in marks]}
-    marked = hits.render(answer(hit), colour=True, full=True)
+    marked = hits.written("text", answer(hit), colour=True, full=True)
     bare = marked.split("\n", 1)[1].replace(hits.MATCH, "").replace(hits.END, "")
     expected = plain.split("\n", 1)[1]
     assert [line.rstrip() for line in bare.split("\n")] == [line.rstrip() for line in expected.split("\n")]
@@ -97,14 +97,14 @@ def test_a_long_text_is_shown_around_its_match():
     lines[30] += " kestrel"
     text = "\n".join(lines)
     at = text.index("kestrel")
-    shown = hits.render(answer({**HIT, "text": text, "marks": [[at, at + 7]]}), colour=False, full=True)
+    shown = hits.written("text", answer({**HIT, "text": text, "marks": [[at, at + 7]]}), colour=False, full=True)
     assert "line 30 kestrel" in shown and "line 0\n" not in shown
     assert "  … 26 more lines: memd get 2026-02-15#tv" in shown
 
 
 def test_folded_hits_and_explanations_are_listed():
     also = [{"path": "memory/b.md", "start_line": 9, "end_line": 9}]
-    shown = hits.render(answer({**HIT, "also": also, "explain": {"text": 1.5}}), colour=False)
+    shown = hits.written("text", answer({**HIT, "also": also, "explain": {"text": 1.5}}), colour=False)
     assert "  also memory/b.md:9" in shown and "  text  1.5000" in shown
 
 

@@ -33,12 +33,6 @@ UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 # --- hits for people ----------------------------------------------------------------------------------------------
 
 
-def render(result: Mapping[str, Any], colour: bool, full: bool = False) -> str:
-    """All hits of an answer, for a terminal or, without `colour`, for a pipe; `full` shows whole passages."""
-    several = len(result.get("ns", ())) > 1
-    return "\n\n".join(render_one(hit, several, colour, full) for hit in result["hits"])
-
-
 def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[str]:
     """Remarks beside the hits: that there are none, that they are weak, that memd is not at its best.
 
@@ -243,7 +237,7 @@ def _spans(marks: Any, length: int) -> list[tuple[int, int]]:
 
 
 def written(name: str, result: Mapping[str, Any], colour: bool, full: bool = False) -> str:
-    """The hits of an answer in one of the formats, without the last newline."""
+    """The hits of an answer in one of the formats, without the last newline; as `text`, `full` shows whole passages."""
     several = len(result.get("ns", ())) > 1
     if name == "memory-search":
         return "\n\n".join(_memory_result(nth, hit, several) for nth, hit in enumerate(result["hits"], 1))
@@ -253,7 +247,7 @@ def written(name: str, result: Mapping[str, Any], colour: bool, full: bool = Fal
         return "\n".join(dict.fromkeys(_file(hit, several) for hit in result["hits"]))
     if name == "jsonl":
         return b"".join(wire.encode(hit) for hit in result["hits"]).decode().rstrip("\n")
-    return render(result, colour, full)
+    return "\n\n".join(render_one(hit, several, colour, full) for hit in result["hits"])
 
 
 def blocks(result: Mapping[str, Any], colour: bool) -> str:
