@@ -355,7 +355,7 @@ def open_once(params: dict[str, Any], start: bool) -> DaemonSession:
         if not isinstance(error, UnknownMethod):
             raise
         if not start:
-            raise NoDaemon("the daemon is of an older memd", "restart it: memd restart") from None
+            raise NoDaemon("the daemon runs an older memd", "restart it: memd restart") from None
         from memd.protocol import start as process
 
         process.restart()

@@ -53,7 +53,7 @@ def rm(result: Result, args: Args) -> None:
 
 
 def _show_purged(key: str, result: Result) -> None:
-    console.note(*(f"out of reach: {kept['what']} ({kept['why']})" for kept in result["kept"]))
+    console.note(*(f"not removed: {kept['what']} ({kept['why']})" for kept in result["kept"]))
     versions, texts = (reports.count(result["purged"][f"{name}s"], name) for name in ("version", "text"))
     console.line(f"Forgot {key} for good: {versions}, {texts}")
 

@@ -23,7 +23,7 @@ proposal_app = command_group(app, "proposal", "Shows what agents want to write, 
 def list_proposals(result: Result, args: Args) -> None:
     several = len(result["ns"]) > 1
     proposals = "\n\n".join(_proposal(row, several) for row in result["proposals"])
-    console.out(proposals, "no write of an agent waits for you")
+    console.out(proposals, "no proposal waits for you")
 
 
 @method_command(proposal_app, "proposal.accept", name="accept")

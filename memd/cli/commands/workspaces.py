@@ -187,7 +187,7 @@ jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it 
 @method_command(app, "sync")
 def sync(result: Result, args: Args) -> None:
     """Returns when all changes on disk can be found."""
-    held = "\n  many files vanished at once, so nothing was forgotten; if that is meant: memd sync --accept-missing"
+    held = "\n  many files vanished at once, so their memories are kept; to let them go: memd sync --accept-missing"
     changes = f"{result['changed']} changed, {result['removed']} removed ({result['took_ms']:.0f} ms)"
     console.out(f"{reports.count(result['files'], 'file')}, {changes}{held if result.get('held') else ''}")
 
