@@ -9,18 +9,12 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
 from memd.indexer.record import history
+from memd.indexer.store.catalog import among, statements
 from memd.models import PINNED, Filters, JsonObject
 
+SQL = statements(__file__)
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
-COLUMNS = (
-    "c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind,"
-    f" m.tier, m.role, m.tags, m.date, m.declared, m.deleted, f.path, f.stem, (m.tier IN ('dormant', 'sensory')"
-    f" AND COALESCE({IS_PINNED}, 0) = 0) AS resting,"
-    # A later memory says what is true now.
-    " EXISTS (SELECT 1 FROM edges e JOIN memories n ON n.id = e.one WHERE e.other = m.id AND e.rel = 'refines'"
-    " AND e.removed = 0 AND n.file IS NOT NULL) AS outdated"
-)
 ALIVE = "(m.deleted IS NULL AND (m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')))"
 """A memory that was deleted or whose ttl has run out is not shown; its text stays in its file."""
 
@@ -41,10 +35,7 @@ IN_FILES = "memories m JOIN files f ON f.id = m.file"
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
     """The rows of these chunks that exist and pass the filters; with `expired`, also those that are not shown."""
     clause, values = conditions(filters, expired)
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM {TABLES} WHERE c.id IN (SELECT value FROM json_each(:ids)){clause}",
-        {"ids": json.dumps(list(ids)), **values},
-    )
+    rows = connection.execute(f"{SQL['join']}{clause}", {"ids": json.dumps(list(ids)), **values})
     return {row["id"]: row for row in rows}
 
 
@@ -57,20 +48,12 @@ def allowed(connection: Connection, workspace: int, filters: Filters) -> list[in
 
 def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int]]:
     """Every chunk of some memories with its memory, in the order of their files."""
-    rows = connection.execute(
-        "SELECT id, memory FROM chunks WHERE memory IN (SELECT value FROM json_each(?))"
-        " ORDER BY memory, start_line, id",
-        (json.dumps(list(memories)),),
-    )
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], row[1]) for row in among(connection, SQL["siblings"], memories)]
 
 
 def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     """The texts of some chunks."""
-    rows = connection.execute(
-        "SELECT id, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-    )
-    return {row["id"]: row["text"] for row in rows}
+    return dict(among(connection, "SELECT id, text FROM chunks WHERE id AMONG ?", ids))
 
 
 def text_of(connection: Connection, memory: int, digest: str) -> str:
@@ -78,9 +61,7 @@ def text_of(connection: Connection, memory: int, digest: str) -> str:
     text = history.text_of(connection, digest)
     if text is not None:
         return text
-    rows = connection.execute(
-        "SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_line, id", (memory,)
-    ).fetchall()
+    rows = connection.execute(SQL["parts_of_memory"], (memory,)).fetchall()
     text, line = "", rows[0]["start_line"] if rows else 0
     for row in rows:
         gap = row["start_line"] - line
@@ -91,31 +72,19 @@ def text_of(connection: Connection, memory: int, digest: str) -> str:
 
 def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
     """The first chunk of each of some files."""
-    rows = connection.execute(
-        # With MIN, SQLite takes the other columns from the row that has the minimum.
-        "SELECT id, MIN(start_line) FROM chunks WHERE file IN (SELECT value FROM json_each(?)) GROUP BY file",
-        (json.dumps(list(files)),),
-    )
-    return [row["id"] for row in rows]
+    return [row["id"] for row in among(connection, SQL["first_chunks"], files)]
 
 
 def days(connection: Connection, workspace: int) -> list[date]:
     """Every day of which a workspace has a memory."""
-    rows = connection.execute(
-        "SELECT DISTINCT date FROM memories WHERE workspace = ? AND file IS NOT NULL", (workspace,)
-    )
+    rows = connection.execute(SQL["days"], (workspace,))
     return [day for row in rows if (day := day_of(row)) is not None]
 
 
 def chunks_of_days(connection: Connection, workspace: int, wanted: Sequence[date]) -> list[int]:
     """The chunks of some days, in the order of the days."""
     order = {str(day): nth for nth, day in enumerate(wanted)}
-    rows = connection.execute(
-        # Once through the memories, not once for each day.
-        "SELECT m.date, c.id FROM memories m CROSS JOIN chunks c ON c.memory = m.id"
-        " WHERE m.workspace = ? AND m.date IN (SELECT value FROM json_each(?)) AND m.role <> 'memory'",
-        (workspace, json.dumps(list(order))),
-    )
+    rows = connection.execute(SQL["chunks_of_days"], (workspace, json.dumps(list(order))))
     return [row["id"] for row in sorted(rows, key=lambda row: (order[row["date"]], row["id"]))]
 
 
@@ -145,11 +114,7 @@ def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject
 
 def shared_stems(connection: Connection, workspace: int, stems: Iterable[str]) -> set[str]:
     """Those of some stems that several files share: their keys need the whole path."""
-    rows = connection.execute(
-        "SELECT stem FROM files WHERE workspace = ? AND stem IN (SELECT value FROM json_each(?))"
-        " GROUP BY stem HAVING COUNT(*) > 1",
-        (workspace, json.dumps(list(set(stems)))),
-    )
+    rows = connection.execute(SQL["shared_stems"], (workspace, json.dumps(list(set(stems)))))
     return {row["stem"] for row in rows}
 
 
@@ -180,31 +145,19 @@ def keyed_rows(
 def memories(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that a key names."""
     base, _, slug = key.partition("#")
-    return connection.execute(
-        f"SELECT m.*, f.path, f.stem, f.problem FROM {IN_FILES}"
-        " WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ? ORDER BY f.path",
-        (workspace, base, base, slug),
-    ).fetchall()
+    return connection.execute(SQL["memories"], (workspace, base, base, slug)).fetchall()
 
 
 def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that had this key when they left the files."""
     base, _, slug = key.partition("#")
-    rows = connection.execute(
-        "SELECT m.*, v.path FROM memories m JOIN versions v ON v.memory = m.id"
-        " WHERE m.workspace = ? AND m.file IS NULL AND m.slug = ?"
-        " AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)",
-        (workspace, slug),
-    ).fetchall()
+    rows = connection.execute(SQL["gone"], (workspace, slug))
     return [row for row in rows if base in (row["path"], PurePosixPath(row["path"]).stem)]
 
 
 def in_file(connection: Connection, workspace: int, path: str) -> dict[str, Row]:
     """The memories of a file by their slugs, in its order."""
-    rows = connection.execute(
-        f"SELECT m.* FROM {IN_FILES} WHERE m.workspace = ? AND f.path = ? ORDER BY m.start_line", (workspace, path)
-    )
-    return {row["slug"]: row for row in rows}
+    return {row["slug"]: row for row in connection.execute(SQL["in_file"], (workspace, path))}
 
 
 def digest_of(connection: Connection, workspace: int, path: str) -> str:
@@ -215,11 +168,7 @@ def digest_of(connection: Connection, workspace: int, path: str) -> str:
 
 def chunks_at(connection: Connection, workspace: int, path: str, lines: Iterable[int]) -> dict[int, int]:
     """The chunk at each of these lines of a file."""
-    rows = connection.execute(
-        "SELECT c.id, c.start_line, c.end_line FROM chunks c JOIN files f ON f.id = c.file"
-        " WHERE f.workspace = ? AND f.path = ? ORDER BY c.start_line DESC",
-        (workspace, path),
-    ).fetchall()
+    rows = connection.execute(SQL["chunks_at"], (workspace, path)).fetchall()
     # Of overlapping chunks the last one counts.
     chunks = {
         line: next((row["id"] for row in rows if row["start_line"] <= line <= row["end_line"]), None) for line in lines

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
@@ -17,7 +18,18 @@ from memd.notes.metadata import expiry
 
 Problems = dict[str, tuple[str, bool]]
 """The files that cannot be indexed as they are: why, and whether they are searched all the same."""
+OF_A_MEMORY = ("slug", "heading", "start_line", "end_line", "kind", "date")
+"""The fields of a memory that its row has as they are."""
 CHUNKS = "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE"
+
+
+def statements(module: str) -> dict[str, str]:
+    """The statements of the `.sql` file beside a module, by their names."""
+    parts = re.split(r"^-- name: (\w+)\n", Path(module).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+SQL = statements(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ def numbers_of(connection: sqlite3.Connection, query: str, *values: object) -> s
 
 
 def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) -> sqlite3.Cursor:
-    """Run a query in which `AMONG ?` means: one of these values."""
+    """Run a query whose only parameter is a JSON list of these values; `AMONG ?` in it means: one of them."""
     one_of = query.replace("AMONG ?", "IN (SELECT value FROM json_each(?))")
     return connection.execute(one_of, (json.dumps(list(values)),))
 
@@ -128,11 +140,7 @@ def multilingual_key(workspace: int) -> str:
 
 def first_foreign(connection: sqlite3.Connection, workspace: int) -> sqlite3.Row | None:
     """The first chunk that is in another language than English, with its place."""
-    row: sqlite3.Row | None = connection.execute(
-        "SELECT c.language, f.path, c.start_line FROM chunks c JOIN files f ON f.id = c.file"
-        " WHERE c.workspace = ? AND c.language > '' ORDER BY c.id LIMIT 1",
-        (workspace,),
-    ).fetchone()
+    row: sqlite3.Row | None = connection.execute(SQL["first_foreign"], (workspace,)).fetchone()
     return row
 
 
@@ -157,14 +165,7 @@ def behind(connection: sqlite3.Connection) -> set[int]:
 
 
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
-    # The index covers the query: `status` asks often.
-    row = connection.execute(
-        "SELECT (SELECT COUNT(*) FROM files WHERE workspace = :w AND (problem = '' OR digest <> '')) AS files, (SELECT"
-        " COUNT(*) FROM memories INDEXED BY memories_kept WHERE workspace = :w AND file IS NOT NULL) AS memories,"
-        " (SELECT COUNT(*) FROM chunks WHERE workspace = :w) AS chunks",
-        {"w": workspace},
-    ).fetchone()
-    return dict(row)
+    return dict(connection.execute(SQL["counts"], {"w": workspace}).fetchone())
 
 
 def chunk_count(connection: sqlite3.Connection, workspace: int) -> int:
@@ -173,8 +174,7 @@ def chunk_count(connection: sqlite3.Connection, workspace: int) -> int:
 
 def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool, int]:
     """Whether the text index may be behind, and how many chunks it has if it is not."""
-    known = "SELECT text_dirty, (SELECT COUNT(*) FROM chunks WHERE workspace = w.id) FROM workspaces w WHERE id = ?"
-    row = connection.execute(known, (workspace,)).fetchone()
+    row = connection.execute(SQL["expected_text"], (workspace,)).fetchone()
     return (bool(row[0]), int(row[1])) if row else (True, 0)
 
 
@@ -183,8 +183,8 @@ def expected_text(connection: sqlite3.Connection, workspace: int) -> tuple[bool,
 
 def files(connection: sqlite3.Connection, workspace: int) -> Mapping[str, FileRow]:
     """The rows of a workspace's files by path; nobody can change what others may be reading."""
-    query = "SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?"
-    return MappingProxyType({row["path"]: FileRow(*row) for row in connection.execute(query, (workspace,))})
+    rows = connection.execute(SQL["files"], (workspace,))
+    return MappingProxyType({row["path"]: FileRow(*row) for row in rows})
 
 
 def any_files(connection: sqlite3.Connection) -> bool:
@@ -211,13 +211,8 @@ def files_stamp(connection: sqlite3.Connection, workspace: int) -> tuple[int, in
 
 def save_file(connection: sqlite3.Connection, workspace: int, row: FileRow) -> FileRow:
     """Insert or update by path; returns the row with the file's number."""
-    saved = connection.execute(
-        "INSERT INTO files (workspace, path, stem, size, mtime_ns, ctime_ns, inode, digest, racy, problem)"
-        " VALUES (:workspace, :path, :stem, :size, :mtime_ns, :ctime_ns, :inode, :digest, :racy, :problem)"
-        " ON CONFLICT (workspace, path) DO UPDATE SET size = :size, mtime_ns = :mtime_ns, ctime_ns = :ctime_ns,"
-        " inode = :inode, digest = :digest, racy = :racy, problem = :problem RETURNING id",
-        {**asdict(row), "workspace": workspace, "stem": PurePosixPath(row.path).stem},
-    ).fetchone()
+    values = {**asdict(row), "workspace": workspace, "stem": PurePosixPath(row.path).stem}
+    saved = connection.execute(SQL["save_file"], values).fetchone()
     return replace(row, id=saved["id"])
 
 
@@ -240,51 +235,35 @@ def gone_memories(connection: sqlite3.Connection, workspace: int, digest: str) -
 
     Who left last comes first.
     """
-    rows = connection.execute(
-        "SELECT id, file, slug, digest, body,"
-        " (SELECT json_group_array(v.path) FROM versions v WHERE v.memory = m.id) FROM memories m WHERE id IN"
-        " (SELECT id FROM memories WHERE workspace = :workspace AND digest = :digest"
-        "  UNION SELECT memory FROM versions WHERE digest = :digest)"
-        # By the text, not by what is gone: a switch of branches leaves thousands of those.
-        " AND +workspace = :workspace AND +gone IS NOT NULL ORDER BY gone DESC",
-        {"workspace": workspace, "digest": digest},
-    )
+    rows = connection.execute(SQL["gone_memories"], {"workspace": workspace, "digest": digest})
     return [(MemoryRow(*row), set(json.loads(paths))) for *row, paths in rows]
 
 
 def just_gone(connection: sqlite3.Connection, workspace: int, since: str) -> list[tuple[str, MemoryRow]]:
     """Memories that left since then as an editor emptied or removed their file, each with that file's path."""
-    rows = connection.execute(
-        "SELECT v.path, m.id, m.file, m.slug, m.digest, m.body FROM memories m JOIN versions v ON v.memory = m.id"
-        " JOIN actions a ON a.id = v.action WHERE m.workspace = :workspace AND m.gone >= :since AND v.at = m.gone"
-        " AND a.who = 'editor' ORDER BY m.start_line",
-        {"workspace": workspace, "since": since},
-    )
-    return [(path, MemoryRow(*row)) for path, *row in rows]
+    return [(path, MemoryRow(*row)) for path, *row in connection.execute(SQL["just_gone"], (workspace, since))]
 
 
 def save_memory(
     connection: sqlite3.Connection, workspace: int, file: int, memory: Memory, role: str, known: int | None, now: str
 ) -> int:
     """Write a memory's row; a known one keeps its number and with it its life."""
-    values = _memory_values(workspace, file, memory, role, now)
-    expires = _expires(connection, memory, role, known, now)
-    saved = connection.execute(
-        "INSERT INTO memories (id, workspace, file, slug, heading, start_line, end_line, digest, body, kind, tier,"
-        " role, date, tags, declared, expires, importance, first_seen, changed)"
-        " VALUES (:id, :workspace, :file, :slug, :heading, :start_line, :end_line, :digest, :body, :kind, :tier,"
-        " :role, :date, :tags, :declared, :expires, :importance, :now, :now) ON CONFLICT (id) DO UPDATE SET"
-        " changed = CASE WHEN digest = :digest THEN changed ELSE :now END, gone = NULL, file = :file, slug = :slug,"
-        " heading = :heading, start_line = :start_line, end_line = :end_line, digest = :digest, body = :body,"
-        " kind = :kind, role = :role, date = :date, tags = :tags, declared = :declared, expires = :expires,"
-        # A new text is a new answer, whatever was thought of the old one.
-        " deleted = CASE WHEN digest = :digest THEN deleted END,"
-        # Fading goes on from the declared importance; only another declaration resets it.
-        " importance = CASE WHEN json_extract(declared, '$.importance') IS json_extract(:declared, '$.importance')"
-        " THEN importance ELSE :importance END RETURNING id",
-        {**values, "id": known, "expires": expires},
-    ).fetchone()
-    return int(saved["id"])
+    values = {
+        "id": known,
+        "workspace": workspace,
+        "file": file,
+        "digest": digest_of_memory(memory),
+        "body": digest_of_body(memory),
+        "tier": memory.declared.tier or ("ltm" if role in ("memory", "topic") else "stm"),
+        "role": role,
+        "tags": json.dumps(memory.declared.tags, ensure_ascii=False),
+        "declared": _facts(memory.declared),
+        "expires": _expires(connection, memory, role, known, now),
+        "importance": BASE if memory.declared.importance is None else memory.declared.importance,
+        "now": now,
+    }
+    as_they_are = {name: getattr(memory, name) for name in OF_A_MEMORY}
+    return int(connection.execute(SQL["save_memory"], as_they_are | values).fetchone()["id"])
 
 
 def _expires(connection: sqlite3.Connection, memory: Memory, role: str, known: int | None, now: str) -> str | None:
@@ -293,27 +272,6 @@ def _expires(connection: sqlite3.Connection, memory: Memory, role: str, known: i
         return None
     row = connection.execute("SELECT first_seen FROM memories WHERE id = ?", (known,)).fetchone()
     return expiry(memory, role, row["first_seen"] if row else now)
-
-
-def _memory_values(workspace: int, file: int, memory: Memory, role: str, now: str) -> dict[str, object]:
-    return {
-        "workspace": workspace,
-        "file": file,
-        "slug": memory.slug,
-        "heading": memory.heading,
-        "start_line": memory.start_line,
-        "end_line": memory.end_line,
-        "digest": digest_of_memory(memory),
-        "body": digest_of_body(memory),
-        "kind": memory.kind,
-        "tier": memory.declared.tier or ("ltm" if role in ("memory", "topic") else "stm"),
-        "role": role,
-        "date": memory.date,
-        "tags": json.dumps(memory.declared.tags, ensure_ascii=False),
-        "declared": _facts(memory.declared),
-        "importance": BASE if memory.declared.importance is None else memory.declared.importance,
-        "now": now,
-    }
 
 
 @lru_cache(maxsize=1_000)
@@ -332,29 +290,19 @@ def let_go(connection: sqlite3.Connection, memories: Iterable[int], now: str) ->
 
 
 def chunks_of(connection: sqlite3.Connection, memories: Iterable[int]) -> list[ChunkRow]:
-    rows = connection.execute(
-        "SELECT id, memory, digest FROM chunks WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (json.dumps(list(memories)),),
-    )
-    return [ChunkRow(*row) for row in rows]
+    return [ChunkRow(*row) for row in among(connection, SQL["chunks_of"], memories)]
 
 
 def add_chunk(connection: sqlite3.Connection, workspace: int, file: int, memory: int, chunk: Chunk) -> int:
-    added = connection.execute(
-        "INSERT INTO chunks (workspace, file, memory, start_line, end_line, heading, context, text, digest, language)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (workspace, file, memory, chunk.start_line, chunk.end_line, json.dumps(chunk.heading, ensure_ascii=False),
-         chunk.context, chunk.text, digest_of_chunk(chunk), foreign_language(chunk.text)),
-    )  # fmt: skip
-    return int(added.lastrowid or 0)
+    place = workspace, file, memory, chunk.start_line, chunk.end_line
+    heading, language = json.dumps(chunk.heading, ensure_ascii=False), foreign_language(chunk.text)
+    values = *place, heading, chunk.context, chunk.text, digest_of_chunk(chunk), language
+    return int(connection.execute(SQL["add_chunk"], values).lastrowid or 0)
 
 
 def move_chunk(connection: sqlite3.Connection, known: int, file: int, memory: int, chunk: Chunk) -> None:
     """Move a chunk whose text is the same to another place."""
-    connection.execute(
-        "UPDATE chunks SET file = ?, memory = ?, start_line = ?, end_line = ? WHERE id = ?",
-        (file, memory, chunk.start_line, chunk.end_line, known),
-    )
+    connection.execute(SQL["move_chunk"], (file, memory, chunk.start_line, chunk.end_line, known))
 
 
 def unread_chunks(connection: sqlite3.Connection, most: int) -> list[tuple[int, str]]:
@@ -369,11 +317,7 @@ def save_languages(connection: sqlite3.Connection, languages: Iterable[tuple[str
 
 def foreign_languages(connection: sqlite3.Connection, chunks: Sequence[int]) -> dict[int, str]:
     """Those of some chunks that are in another language than English, with that language."""
-    rows = connection.execute(
-        "SELECT c.id, c.language FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value WHERE c.language > ''",
-        (json.dumps(list(chunks)),),
-    )
-    return dict(rows)
+    return dict(among(connection, SQL["foreign_languages"], chunks))
 
 
 def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
@@ -390,8 +334,7 @@ def chunk_ids(connection: sqlite3.Connection, workspace: int) -> set[int]:
 
 def chunk_texts(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, Chunk]]:
     """Chunks by number, as the caches need them."""
-    rows = connection.execute(f"{CHUNKS} id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    return list(map(_text_of, rows))
+    return list(map(_text_of, among(connection, f"{CHUNKS} id AMONG ?", ids)))
 
 
 def all_chunk_texts(connection: sqlite3.Connection, workspace: int) -> Iterator[tuple[int, Chunk]]:

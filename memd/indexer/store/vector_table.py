@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.store.catalog import number_of
+from memd.indexer.store import catalog
+from memd.indexer.store.catalog import number_of, statements
 from memd.notes.names import COMMENT
+
+SQL = statements(__file__)
 
 RECIPE = 1
 """Raise it when the text below changes: all vectors are then made again."""
@@ -62,11 +65,7 @@ def sentence_pieces(text: str) -> list[str]:
 
 
 def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
-    connection.execute(
-        "INSERT INTO models (name, fingerprint, recipe, dims, source) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (fingerprint, recipe) DO UPDATE SET source = excluded.source",
-        (name, fingerprint, RECIPE, dims, source),
-    )
+    connection.execute(SQL["add_model"], (name, fingerprint, RECIPE, dims, source))
     return number_of(connection, "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", fingerprint, RECIPE)
 
 
@@ -77,19 +76,12 @@ def known_model(connection: sqlite3.Connection, source: str) -> int:
 
 def models_with_vectors(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     """The models that vectors are there of, but for the one for other languages; the one that has most first."""
-    return connection.execute(
-        "SELECT m.*, (SELECT COUNT(*) FROM vectors v WHERE v.model = m.id) AS made FROM models m"
-        " WHERE m.source <> ? AND made > 0 ORDER BY made DESC, m.id DESC",
-        (MULTILINGUAL,),
-    ).fetchall()
+    return connection.execute(SQL["models_with_vectors"], (MULTILINGUAL,)).fetchall()
 
 
 def forget_other_models(connection: sqlite3.Connection, *fingerprints: str) -> None:
     """Delete the models but for some, with their vectors."""
-    connection.execute(
-        "DELETE FROM models WHERE recipe <> ? OR fingerprint NOT IN (SELECT value FROM json_each(?))",
-        (RECIPE, json.dumps(fingerprints)),
-    )
+    connection.execute(SQL["forget_other_models"], (RECIPE, json.dumps(fingerprints)))
 
 
 def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Iterable[Vectors]) -> None:
@@ -159,12 +151,7 @@ def pieces_of_chunks(connection: sqlite3.Connection, model: int, chunks: str, di
 
 
 def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> list[sqlite3.Row]:
-    return connection.execute(
-        # CROSS JOIN keeps this order: look up a few chunks, not every vector.
-        "SELECT c.id, v.vector FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value"
-        " CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest",
-        {"model": model, "chunks": chunks},
-    ).fetchall()
+    return connection.execute(SQL["of_chunks"], {"model": model, "chunks": chunks}).fetchall()
 
 
 def embedded_digests(connection: sqlite3.Connection, model: int, workspace: int) -> set[str]:
@@ -185,13 +172,8 @@ def of_digests(
     connection: sqlite3.Connection, model: int, workspace: int, digests: Sequence[str], dims: int
 ) -> tuple[list[str], Vectors]:
     """The vectors of those of some texts that a workspace has."""
-    rows = connection.execute(
-        "SELECT v.digest, v.vector FROM json_each(:digests) j"
-        " CROSS JOIN vectors v ON v.model = :model AND v.digest = j.value"
-        # The plus keeps SQLite from going through all chunks of the workspace for each text.
-        " WHERE EXISTS (SELECT 1 FROM chunks c WHERE c.digest = v.digest AND +c.workspace = :workspace)",
-        {"model": model, "workspace": workspace, "digests": json.dumps(digests)},
-    ).fetchall()
+    values = {"model": model, "workspace": workspace, "digests": json.dumps(digests)}
+    rows = connection.execute(SQL["of_digests"], values).fetchall()
     return [row["digest"] for row in rows], _matrix(rows, dims)
 
 
@@ -199,20 +181,14 @@ def nearest_chunks(
     connection: sqlite3.Connection, workspace: int, nearest: Sequence[tuple[str, float]], limit: int
 ) -> list[tuple[int, float]]:
     """The chunks of a workspace that have some texts, in the order of these, with what was said of each text."""
-    rows = connection.execute(
-        # The plus, as above.
-        "SELECT j.key, c.id FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value WHERE +c.workspace = ?"
-        " LIMIT ?",
-        (json.dumps([digest for digest, _ in nearest]), workspace, limit),
-    )
+    digests = json.dumps([digest for digest, _ in nearest])
+    rows = connection.execute(SQL["nearest_chunks"], (digests, workspace, limit))
     return [(int(chunk), nearest[nth][1]) for nth, chunk in rows]
 
 
 def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
     """The chunks with one of these digests, by workspace: equal texts share a vector."""
-    rows = connection.execute(
-        "SELECT workspace, id FROM chunks WHERE digest IN (SELECT value FROM json_each(?))", (json.dumps(digests),)
-    )
+    rows = catalog.among(connection, "SELECT workspace, id FROM chunks WHERE digest AMONG ?", digests)
     found: dict[int, list[int]] = {}
     for workspace, number in rows:
         found.setdefault(workspace, []).append(number)

@@ -1,0 +1,62 @@
+-- The statements of lookup.py, each below its name.
+
+-- name: join
+SELECT
+    c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind, m.tier, m.role, m.tags,
+    m.date, m.declared, m.deleted, f.path, f.stem,
+    (m.tier IN ('dormant', 'sensory') AND COALESCE(json_extract(m.declared, '$.pinned') = 1, 0) = 0) AS resting,
+    -- A later memory says what is true now.
+    EXISTS (
+        SELECT 1 FROM edges e JOIN memories n ON n.id = e.one
+        WHERE e.other = m.id AND e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL
+    ) AS outdated
+FROM chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file
+WHERE c.id IN (SELECT value FROM json_each(:ids))
+
+-- name: siblings
+SELECT id, memory FROM chunks WHERE memory AMONG ? ORDER BY memory, start_line, id
+
+-- name: parts_of_memory
+SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_line, id
+
+-- name: first_chunks
+-- With MIN, SQLite takes the other columns from the row that has the minimum.
+SELECT id, MIN(start_line) FROM chunks WHERE file AMONG ? GROUP BY file
+
+-- name: days
+SELECT DISTINCT date FROM memories WHERE workspace = ? AND file IS NOT NULL
+
+-- name: chunks_of_days
+-- Once through the memories, not once for each day.
+SELECT m.date, c.id
+FROM memories m CROSS JOIN chunks c ON c.memory = m.id
+WHERE m.workspace = ? AND m.date IN (SELECT value FROM json_each(?)) AND m.role <> 'memory'
+
+-- name: shared_stems
+SELECT stem FROM files
+WHERE workspace = ? AND stem IN (SELECT value FROM json_each(?))
+GROUP BY stem HAVING COUNT(*) > 1
+
+-- name: memories
+SELECT m.*, f.path, f.stem, f.problem
+FROM memories m JOIN files f ON f.id = m.file
+WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ?
+ORDER BY f.path
+
+-- name: gone
+SELECT m.*, v.path
+FROM memories m JOIN versions v ON v.memory = m.id
+WHERE m.workspace = ? AND m.file IS NULL AND m.slug = ?
+AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)
+
+-- name: in_file
+SELECT m.*
+FROM memories m JOIN files f ON f.id = m.file
+WHERE m.workspace = ? AND f.path = ?
+ORDER BY m.start_line
+
+-- name: chunks_at
+SELECT c.id, c.start_line, c.end_line
+FROM chunks c JOIN files f ON f.id = c.file
+WHERE f.workspace = ? AND f.path = ?
+ORDER BY c.start_line DESC
