@@ -87,35 +87,30 @@ def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
     near = any(candidate is own for candidate, _ in folded[end:])
     here = found.by_workspace[own.index.id]
     ranks, lacking = _ranks(here, own), here.words.lacking(own.row["id"]) if here.words else []
+    lacks = [f"it lacks: {', '.join(lacking)}"] if lacking else []
     reasons: list[str] = []
     if same is not None:
         where = f"{same.row['path']}:{same.row['start_line']}"
         reasons = [f"it says the same as {where} and is listed there under `also`"]
     elif near:
-        reasons = ["it is close to the question without answering it: `near` has it, and --all shows it"]
-        reasons += [f"it lacks: {', '.join(lacking)}"] if lacking else []
+        reasons = ["it is close to the question without answering it: `near` has it, and --all shows it", *lacks]
     elif not shown:
         reasons = [f"it is number {rank} and {ask.limit} were asked for"]
         reasons += [f"number {nth} by {voice}" if nth else f"not found by {voice}" for voice, nth in ranks.items()]
-        reasons += [f"it lacks: {', '.join(lacking)}"] if lacking else []
+        reasons += lacks
     return {
         "shown": shown,
         "rank": rank,
         "ranks": ranks,
-        "score": round(own.score, 4),
-        "parts": _parts(own),
-        "best": {
-            "path": best.row["path"],
-            "start_line": best.row["start_line"],
-            "score": round(best.score, 4),
-            "parts": _parts(best),
-        },
+        **_scored(own),
+        "best": {"path": best.row["path"], "start_line": best.row["start_line"], **_scored(best)},
         "reasons": reasons,
     }
 
 
-def _parts(candidate: Candidate) -> dict[str, float]:
-    return {name: round(signals.WEIGHTS[name] * value, 4) for name, value in candidate.parts.items() if value}
+def _scored(candidate: Candidate) -> dict[str, Any]:
+    parts = {name: round(signals.WEIGHTS[name] * value, 4) for name, value in candidate.parts.items() if value}
+    return {"score": round(candidate.score, 4), "parts": parts}
 
 
 def _ranks(here: WorkspaceResult, own: Candidate) -> dict[str, int | None]:

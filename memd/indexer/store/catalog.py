@@ -149,14 +149,10 @@ def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
 
 
-def mark(
-    connection: sqlite3.Connection, workspace: int, *, text: bool | None = None, vectors: bool | None = None
-) -> None:
-    """Mark a cache as possibly behind (True) or known to be right (False)."""
-    if text is not None:
-        connection.execute("UPDATE workspaces SET text_dirty = ? WHERE id = ?", (text, workspace))
-    if vectors is not None:
-        connection.execute("UPDATE workspaces SET vectors_dirty = ? WHERE id = ?", (vectors, workspace))
+def mark(connection: sqlite3.Connection, workspace: int, **caches: bool) -> None:
+    """Mark a cache, `text` or `vectors`, as possibly behind (True) or known to be right (False)."""
+    for cache, is_behind in caches.items():
+        connection.execute(f"UPDATE workspaces SET {cache}_dirty = ? WHERE id = ?", (is_behind, workspace))
 
 
 def behind(connection: sqlite3.Connection) -> set[int]:
