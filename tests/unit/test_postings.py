@@ -311,7 +311,7 @@ def test_joined_segments_are_let_go(index: TextIndex):
     index.tidy()
     search(index, ["wren"], ["wren"], None)
     (new,) = (segment.id for segment in index.postings().segments)
-    held = {segment for key in index._segments.lists._lists for segment in key[0]}
+    held = {segment for key in index._segments.lists._values for segment in key[0]}
     assert new not in old
     assert held == set(index._segments._open) == {new}
 
@@ -421,7 +421,7 @@ def test_kept_lists_are_bounded_and_the_last_asked_stay():
     assert read == ["b"]
     assert kept.total <= 1_000
     kept.get("huge", lambda: held(5_000))
-    assert list(kept._lists) == ["huge"]
+    assert list(kept._values) == ["huge"]
     kept.keep(lambda key: False)
     assert kept.total == 0
 
@@ -434,7 +434,7 @@ def test_the_lists_of_a_segment_go_when_it_is_joined_and_not_before(index: TextI
 
     def listed() -> int:
         index.postings().of("body", "kestrel")
-        return len(index._segments.lists._lists)
+        return len(index._segments.lists._values)
 
     for number in range(1, 13):
         index.apply([(number, chunk("kestrel"))], ())

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from memd.errors import UsageError
 from memd.indexer.indexing.scan import LINK, scan
 from memd.indexer.language.words import terms_of
 from memd.indexer.query.pattern import MAX_LINE, Pattern
+from memd.indexer.store.sized_cache import SizedCache
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Workspace
 from memd.notes.names import date_of
@@ -112,9 +112,10 @@ def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds
     for path, row in sorted(index.files.items(), key=lambda file: -file[1].mtime_ns):
         if not sought or time.monotonic() > until:
             break
+        read = partial(_folded, index.workspace, path, max_bytes)
+        key = index.workspace.root, path, (row.mtime_ns, row.ctime_ns, row.size, row.inode)
         # The stamps of a file that was read too soon after a change may not tell the next one.
-        stamps = None if row.racy else (row.mtime_ns, row.ctime_ns, row.size, row.inode)
-        text = _read_texts.text(index.workspace, path, stamps, max_bytes)
+        text = read() if row.racy else _read_texts.get(key, read)
         if any(word in text for word in sought):
             # Whole words only: "cat" is in "location" too, and no index would find it there.
             there = sought.intersection(terms_of(text)[1])
@@ -122,33 +123,13 @@ def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds
     return paths
 
 
-class _ReadTexts:
-    """The texts of files in lower case, by path and stamps, up to a number of characters."""
-
-    def __init__(self) -> None:
-        self._texts: OrderedDict[tuple[Path, str], tuple[Stamps, str]] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def text(self, workspace: Workspace, path: str, stamps: Stamps | None, max_bytes: int) -> str:
-        key = (workspace.root, path)
-        with self._lock:
-            known = self._texts.get(key)
-        if known is not None and known[0] == stamps:
-            return known[1]
-        content = _content(workspace, path, max_bytes, GrepMatches())
-        text = content.text.casefold() if content else ""
-        if stamps is None:
-            return text
-        with self._lock:
-            self._size += len(text) - len(self._texts.pop(key, (stamps, ""))[1])
-            self._texts[key] = (stamps, text)
-            while self._size > MOST_READ_TEXT:
-                self._size -= len(self._texts.popitem(last=False)[1][1])
-        return text
+_read_texts: SizedCache[tuple[Path, str, Stamps], str] = SizedCache(MOST_READ_TEXT, len)
+"""The texts of files in lower case; what a file said before goes as the least recently used do."""
 
 
-_read_texts = _ReadTexts()
+def _folded(workspace: Workspace, path: str, max_bytes: int) -> str:
+    content = _content(workspace, path, max_bytes, GrepMatches())
+    return content.text.casefold() if content else ""
 
 
 def under(path: str, wanted: str) -> bool:

@@ -28,7 +28,7 @@ from memd.indexer.query import lookup, wording
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import Floats, WordMatches
-from memd.indexer.store.lines import Lines, Numbers, number_of, ranges
+from memd.indexer.store.lines import Lines, Numbers, number_of, places_in, ranges
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.lives import BASE
@@ -202,14 +202,11 @@ class AskedWords:
         self.whole = np.array([*(match.whole for match in words.matches), False])
         """Whether the word itself was found; the last place is for no word of the question."""
         self._terms = np.array(sorted(word_of), np.uint32)
-        self._word = np.array([word_of[term] for term in self._terms.tolist()], np.int64)
+        self._word = np.array([*(word_of[term] for term in self._terms.tolist()), -1], np.int64)
 
     def among(self, terms: Numbers) -> NDArray[np.int64]:
         """Which of the words each of some terms belongs to; -1 for none."""
-        if not len(self._terms):
-            return np.full(len(terms), -1)
-        at = np.minimum(np.searchsorted(self._terms, terms), len(self._terms) - 1)
-        return np.where(self._terms[at] == terms, self._word[at], -1)
+        return self._word[places_in(self._terms, terms)]
 
 
 def _terms(forms: Iterable[str]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from memd.indexer.language.words import (
     telling_words,
     terms_of,
 )
+from memd.indexer.store.lines import places_in
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.segment import PostingList
 from memd.notes.names import DATE
@@ -112,7 +113,7 @@ def by_length(lengths: Floats, mean: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WordMatch:
-    """One word of the question: every form that counts as it, and the documents that have one."""
+    """One word of the question: every form that counts as it, and the documents that have one; there are some."""
 
     forms: frozenset[str]
     docs: Docs
@@ -309,10 +310,8 @@ class WordMatches:
 
 def _often_at(match: WordMatch, docs: Docs) -> Floats:
     """How often each of `docs` has the word."""
-    if not len(match.docs):
-        return np.zeros(len(docs))
-    place = np.minimum(np.searchsorted(match.docs, docs), len(match.docs) - 1)
-    return np.where(match.docs[place] == docs, match.often[place], 0.0)
+    place = places_in(match.docs, docs)
+    return np.where(place < 0, 0.0, match.often[place])
 
 
 def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Sequence[Word]] = ()) -> WordMatches:

@@ -32,6 +32,14 @@ def ranges(starts: Places, sizes: Places) -> Places:
     return np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
 
 
+def places_in(known: NDArray[Any], wanted: NDArray[Any]) -> Places:
+    """The place of each of some numbers among those that are known, which are in order; -1 for one that is not."""
+    if not len(known):
+        return np.full(len(wanted), -1)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[at] == wanted, at, -1)
+
+
 class Lines(NamedTuple):
     """Some lines, one after the other."""
 

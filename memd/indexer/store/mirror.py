@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.indexer.model.pooling import Vectors
+from memd.indexer.store.lines import places_in
 
 Ids = NDArray[np.int64]
 
@@ -80,7 +81,7 @@ def _shared_file() -> tuple[int, Path]:
 
 
 class _Order(NamedTuple):
-    """The rows in the order of their chunk numbers, as of a version."""
+    """The rows in the order of their chunk numbers, as of a version; the last one, -1, is for a chunk not here."""
 
     version: int
     rows: NDArray[np.int64]
@@ -126,7 +127,7 @@ class Mirror:
         self._descriptor = descriptor
         self._heads = np.zeros(0, HEAD)
         self._blocks = np.zeros((0, 2, BLOCK, dims), np.int8)
-        self._order = _Order(0, *np.zeros((2, 0), np.int64))
+        self._order = _Order(0, np.full(1, -1), np.zeros(0, np.int64))
         self._lock = threading.Lock()
         weakref.finalize(self, os.close, descriptor)
 
@@ -191,12 +192,8 @@ class Mirror:
         if order.version != version:
             ids = self._ids()
             rows = np.argsort(ids, kind="stable")
-            self._order = order = _Order(version, rows, ids[rows])
-        wanted = np.asarray(chunks, np.int64)
-        if not len(order.ids):
-            return np.full(len(wanted), -1)
-        at = np.minimum(np.searchsorted(order.ids, wanted), len(order.ids) - 1)
-        return np.where(order.ids[at] == wanted, order.rows[at], -1)
+            self._order = order = _Order(version, np.append(rows, -1), ids[rows])
+        return order.rows[places_in(order.ids, np.asarray(chunks, np.int64))]
 
     # --- the owner --------------------------------------------------------------------------------------------
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, islice, takewhile
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.lines import Lines, lines_at
+from memd.indexer.store.lines import Lines, lines_at, places_in
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
+from memd.indexer.store.sized_cache import Key, SizedCache
 
 MOST_POSTINGS = 6_000_000
 """Postings of an index that are cached from commit to commit."""
@@ -31,43 +30,12 @@ ENTRY = 64
 EDITS = ((8, 2), (5, 1))
 """Words of so many letters may have so many typing errors: in a shorter word one error makes another word."""
 
-Key = TypeVar("Key", bound=Hashable)
 
-
-class PostingCache(Generic[Key]):
-    """Posting lists by key, up to a number of postings; the least recently used go first."""
+class PostingCache(SizedCache[Key, PostingList]):
+    """Posting lists by key, up to a number of postings."""
 
     def __init__(self, most: int) -> None:
-        self.most = most
-        self.total = 0
-        self._lock = threading.Lock()
-        self._lists: OrderedDict[Key, PostingList] = OrderedDict()
-
-    def get(self, key: Key, read: Callable[[], PostingList]) -> PostingList:
-        with self._lock:
-            if key in self._lists:
-                self._lists.move_to_end(key)
-                return self._lists[key]
-        # Not under the lock: two threads may read the same list, but nobody waits for another's disk.
-        found = read()
-        with self._lock:
-            self._drop(key)
-            self._lists[key] = found
-            self.total += len(found.docs) + ENTRY
-            while self.total > self.most and len(self._lists) > 1:
-                self._drop(next(iter(self._lists)))
-        return found
-
-    def keep(self, wanted: Callable[[Key], bool]) -> None:
-        """Drop every list whose key is not wanted."""
-        with self._lock:
-            for key in [key for key in self._lists if not wanted(key)]:
-                self._drop(key)
-
-    def _drop(self, key: Key) -> None:
-        gone = self._lists.pop(key, None)
-        if gone is not None:
-            self.total -= len(gone.docs) + ENTRY
+        super().__init__(most, lambda held: len(held.docs) + ENTRY)
 
 
 class SegmentRun:
@@ -182,19 +150,16 @@ class Postings:
         self._lengths: dict[str, Floats] = {}
         self._means: dict[str, float] = {}
         self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        """The chunk numbers in order, and the document of each."""
+        """The chunk numbers in order, and the document of each; the last one, -1, is for a chunk that is not here."""
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each chunk; -1 for a chunk that this commit does not have."""
         if self._sorted is None:
             alive = np.flatnonzero(self.live)
             docs = alive[np.argsort(self.chunks[alive])]
-            self._sorted = self.chunks[docs], docs
+            self._sorted = self.chunks[docs], np.append(docs, -1)
         known, docs = self._sorted
-        if not len(docs):
-            return np.full(len(chunks), -1)
-        at = np.minimum(np.searchsorted(known, chunks), len(docs) - 1)
-        return np.where(known[at] == chunks, docs[at], -1)
+        return docs[places_in(known, chunks)]
 
     def lines(self, numbers: NDArray[np.int64]) -> Lines:
         """Lines by their numbers, which `line_spans` tells; a negative one is a line without words."""
