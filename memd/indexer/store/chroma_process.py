@@ -18,9 +18,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
 NICE = 10
@@ -35,7 +34,7 @@ from chromadb.errors import ChromaError  # noqa: E402
 
 from memd.child import encode, serve  # noqa: E402
 from memd.config.addresses import is_loopback  # noqa: E402
-from memd.errors import DiskFull, StoreBroken  # noqa: E402
+from memd.errors import DiskFull, MemdError, StoreBroken  # noqa: E402
 from memd.failpoints import failpoint  # noqa: E402
 from memd.indexer.model.pooling import Vectors  # noqa: E402
 from memd.indexer.store import cache_folder  # noqa: E402
@@ -61,6 +60,9 @@ MOST_SHOWN = 300
 """Characters of what a server says that go into an error."""
 _secrets: list[str] = []
 """The values of headers, which no message repeats, though a server may."""
+
+
+T = TypeVar("T")
 
 
 class Damaged(Exception):
@@ -284,20 +286,19 @@ def read_headers(variable: str) -> dict[str, str]:
 
 def open_and_serve(link: socket.socket, opened: Callable[[], Collections]) -> None:
     """Open the collections, then answer until the parent closes its end, or is no more."""
-    try:
-        collections = opened()
-    except (Damaged, *BOUND) as error:
+    collections = _attempt(opened)
+    if isinstance(collections, MemdError):
         with suppress(BrokenPipeError):
-            link.sendall(encode((0, _told(error))))
+            link.sendall(encode((0, collections)))
         return
-    serve(link, partial(_answer, collections))
+    serve(link, lambda operation, *args: _attempt(getattr(collections, operation), *args))
     collections.close()
 
 
-def _answer(collections: Collections, operation: str, *args: Any) -> Any:
-    """The result of an operation, or the error that it raised."""
+def _attempt(work: Callable[..., T], *args: Any) -> T | MemdError:
+    """The result, or the error that it raised, as it is told to the parent."""
     try:
-        return getattr(collections, operation)(*args)
+        return work(*args)
     except (Damaged, *BOUND) as error:
         return _told(error)
 
