@@ -98,14 +98,12 @@ def idf(count: int, holders: int) -> float:
 
 def dampened(often: Floats) -> Floats:
     """BM25's curve: the second mention says less than the first."""
-    curve: Floats = often * (K1 + 1) / (often + K1)
-    return curve
+    return often * (K1 + 1) / (often + K1)
 
 
 def by_length(lengths: Floats, mean: float) -> Floats:
     """The divisor of a word's count in a text of this length."""
-    share: Floats = 1 - B + B * lengths / mean
-    return share
+    return 1 - B + B * lengths / mean
 
 
 # --- the words of a question in one workspace ---------------------------------------------------------------
@@ -481,5 +479,4 @@ def _often(postings: Postings, name: str, held: PostingList) -> Floats:
     if name == "heading":
         return np.full(len(held.docs), HEADING)
     lengths = postings.lengths("body")[held.docs].astype(np.float64)
-    often: Floats = held.weights / by_length(lengths, postings.mean_length("body"))
-    return often
+    return held.weights / by_length(lengths, postings.mean_length("body"))

@@ -19,7 +19,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import FileId, FollowedLedger
 from memd.indexer.store.mirror import Mirror, MirrorPlace
-from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
+from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex, named_files
 from memd.indexer.store.text import FollowedTextIndex, TextIndex
 from memd.models import Workspace
 
@@ -82,8 +82,7 @@ class FollowedIndex(WorkspaceIndex):
         super().__init__(stores, number, workspace)
         self.used = 0.0
         """When it was last asked."""
-        self._lock = threading.Lock()
-        self._text: FollowedTextIndex | None = None
+        self._text = Loaded(lambda: FollowedTextIndex(stores.text_folder(number)))
         self._text_seen = -1
         """The clock's count when the text index was last read."""
         self._files: tuple[int, Mapping[str, FileRow]] = (-1, {})
@@ -94,19 +93,13 @@ class FollowedIndex(WorkspaceIndex):
     def follow(self, seq: int) -> None:
         """Read at least what the ledger had at this count of the clock."""
         self.used = time.monotonic()
-        with self._lock:
-            if seq > self._text_seen:
-                if self._text is not None:
-                    self._text.follow()
-                self._text_seen = seq
+        if seq > self._text_seen:
+            self._text.change(FollowedTextIndex.follow)
+            self._text_seen = max(seq, self._text_seen)
 
     @property
     def text(self) -> TextIndex:
-        text = self._text
-        if text is None:
-            with self._lock:
-                text = self._text = self._text or FollowedTextIndex(self._stores.text_folder(self.id))
-        return text
+        return self._text.get()
 
     @property
     def files(self) -> Mapping[str, FileRow]:
@@ -138,8 +131,8 @@ class FollowedIndex(WorkspaceIndex):
 
     def close(self) -> None:
         """Let go of what was read; whoever reads it can go on."""
-        if self._text is not None:
-            self._text.close()
+        if (text := self._text.present) is not None:
+            text.close()
 
 
 def attached(ask: Callable[[], MirrorPlace | None], dims: int, model: int) -> Mirror | None:

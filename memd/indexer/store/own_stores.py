@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memd.errors import StoreBroken
 from memd.indexer.store import catalog, vector_table
@@ -20,7 +19,7 @@ from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex, named_files
+from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex, named_files
 from memd.indexer.store.text import TextIndex
 from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore, collection_name
 from memd.models import Note, Workspace
@@ -34,46 +33,6 @@ log = logging.getLogger("memd.stores")
 
 BUILDING = "building"
 """The folder for an index under construction and the one it replaces; a start deletes what it finds there."""
-
-T = TypeVar("T")
-
-
-class Loaded(Generic[T]):
-    """Threads that want the value at once load it once. Whoever has got it can use it after it was let go."""
-
-    def __init__(self, load: Callable[[], T]) -> None:
-        self.load = load
-        """Makes the value as it would be now, and does not keep it."""
-        self._value: T | None = None
-        self._lock = threading.Lock()
-
-    def get(self) -> T:
-        if (value := self._value) is None:
-            with self._lock:
-                value = self._value = self.load() if self._value is None else self._value
-        return value
-
-    @property
-    def present(self) -> T | None:
-        """The value if it is loaded."""
-        return self._value
-
-    def replace(self, make: Callable[[T | None], T]) -> None:
-        """Make another value of the one that is loaded, if any; nobody loads one meanwhile."""
-        with self._lock:
-            self._value = make(self._value)
-
-    def change(self, work: Callable[[T], None]) -> None:
-        """Change the value if it is loaded; one that is being loaded is waited for, since it may lack the change."""
-        with self._lock:
-            if self._value is not None:
-                work(self._value)
-
-    def drop(self) -> T | None:
-        """Let the value go; returns it."""
-        with self._lock:
-            value, self._value = self._value, None
-            return value
 
 
 class OwnIndex(WorkspaceIndex):
@@ -218,8 +177,7 @@ class OwnStores(Stores):
     # --- indexes ------------------------------------------------------------------------------------------
 
     def index(self, ns: str) -> OwnIndex:
-        self.expect(ns, self.indexes)
-        return self.indexes[ns]
+        return self.expect(ns, self.indexes)
 
     def open_index(self, workspace: Workspace) -> OwnIndex:
         """Begin to keep a workspace; its caches are loaded when they are first used."""

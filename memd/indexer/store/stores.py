@@ -5,12 +5,13 @@ The daemon has the stores themselves (own_stores.py); a reader process follows w
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memd.errors import MemdError, UnknownWorkspace, did_you_mean
 from memd.indexer.store import catalog
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from memd.indexer.model.pooling import Vectors
 
 
+T = TypeVar("T")
+
+
 @dataclass(slots=True)
 class ActiveModel:
     """The embedder in use, and its number in the ledger."""
@@ -37,6 +41,44 @@ class ActiveModel:
 
 class ModelChanged(MemdError):
     """The model that a question began with is no longer in use; the question can be asked again."""
+
+
+class Loaded(Generic[T]):
+    """Threads that want the value at once load it once. Whoever has got it can use it after it was let go."""
+
+    def __init__(self, load: Callable[[], T]) -> None:
+        self.load = load
+        """Makes the value as it would be now, and does not keep it."""
+        self._value: T | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> T:
+        if (value := self._value) is None:
+            with self._lock:
+                value = self._value = self.load() if self._value is None else self._value
+        return value
+
+    @property
+    def present(self) -> T | None:
+        """The value if it is loaded."""
+        return self._value
+
+    def replace(self, make: Callable[[T | None], T]) -> None:
+        """Make another value of the one that is loaded, if any; nobody loads one meanwhile."""
+        with self._lock:
+            self._value = make(self._value)
+
+    def change(self, work: Callable[[T], None]) -> None:
+        """Change the value if it is loaded; one that is being loaded is waited for, since it may lack the change."""
+        with self._lock:
+            if self._value is not None:
+                work(self._value)
+
+    def drop(self) -> T | None:
+        """Let the value go; returns it."""
+        with self._lock:
+            value, self._value = self._value, None
+            return value
 
 
 class WorkspaceIndex(ABC):
@@ -122,15 +164,15 @@ class Stores:
 
     def index(self, ns: str) -> WorkspaceIndex:
         """A workspace by its name; UnknownWorkspace if there is none."""
-        self.expect(ns, self.indexes)
-        return self.indexes[ns]
+        return self.expect(ns, self.indexes)
 
-    def expect(self, ns: str, known: Mapping[str, object]) -> None:
-        """Refuse a name that no workspace has."""
+    def expect(self, ns: str, known: Mapping[str, T]) -> T:
+        """What is known by the name of a workspace; a name that none has is refused."""
         if ns not in known:
             names = ", ".join(sorted(known)) or "none yet"
             meant = did_you_mean(ns, known)
             raise UnknownWorkspace(f"no workspace is called `{ns}` (known: {names}){meant}", "memd workspaces")
+        return known[ns]
 
     def text_folder(self, number: int) -> Path:
         return self.folder / "text" / str(number)
