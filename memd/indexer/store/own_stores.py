@@ -291,7 +291,7 @@ class OwnStores(Stores):
             self.ledger.tick(connection)
         shutil.rmtree(self.text_folder(number), ignore_errors=True)
         if self.vectors is not None:
-            self.vectors.forget(number)
+            self.vectors.sweep()
 
     # --- vectors ------------------------------------------------------------------------------------------
 
@@ -354,7 +354,7 @@ class OwnStores(Stores):
     def read_mirror(self, number: int, model: ActiveModel) -> Mirror:
         """The vectors of a workspace made by a model, as the ledger has them."""
         mirror = Mirror(model.embedder.dims, model.id)
-        for part in vector_table.slices_of_workspace(self.ledger.latest, model.id, number, mirror.dims):
+        for part in vector_table.of_workspace(self.ledger.latest, model.id, number, mirror.dims):
             mirror.add(*part)
         return mirror
 

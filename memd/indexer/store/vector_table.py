@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,6 @@ MULTILINGUAL = "multilingual"
 OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspaces WHERE polyglot))"
 """Chunks that are to have its vectors too: those in another language, and all where such questions were asked."""
 EMBEDDED = "FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
-OF_WORKSPACE = f"SELECT c.id, v.vector {EMBEDDED} WHERE c.workspace = ?"
 NO_VECTOR = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
 
 
@@ -119,16 +119,14 @@ def any_multilingual(connection: sqlite3.Connection) -> bool:
     return bool(number_of(connection, f"SELECT EXISTS ({any_chunk}) OR EXISTS ({any_workspace})"))
 
 
-def of_workspace(connection: sqlite3.Connection, model: int, workspace: int, dims: int) -> tuple[list[int], Vectors]:
-    """The chunks of a workspace that have a vector, and the vectors."""
-    return _unpacked(connection.execute(OF_WORKSPACE, (model, workspace)).fetchall(), dims)
-
-
-def slices_of_workspace(
+def of_workspace(
     connection: sqlite3.Connection, model: int, workspace: int, dims: int
 ) -> Iterator[tuple[list[int], Vectors]]:
-    """`of_workspace` a few thousand at a time: a large workspace would take several times its size at once."""
-    cursor = connection.execute(OF_WORKSPACE, (model, workspace))
+    """The chunks of a workspace that have a vector, and the vectors, a few thousand at a time.
+
+    At once a large workspace would take several times its size.
+    """
+    cursor = connection.execute(f"SELECT c.id, v.vector {EMBEDDED} WHERE c.workspace = ?", (model, workspace))
     while rows := cursor.fetchmany(SLICE):
         yield _unpacked(rows, dims)
 
@@ -174,7 +172,7 @@ def of_digests(
     """The vectors of those of some texts that a workspace has."""
     values = {"model": model, "workspace": workspace, "digests": json.dumps(digests)}
     rows = connection.execute(SQL["of_digests"], values).fetchall()
-    return [row["digest"] for row in rows], _matrix(rows, dims)
+    return _unpacked(rows, dims)
 
 
 def nearest_chunks(
@@ -195,15 +193,11 @@ def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[
     return found
 
 
-def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[int], Vectors]:
-    return [row["id"] for row in rows], _matrix(rows, dims)
-
-
-def _matrix(rows: list[sqlite3.Row], dims: int) -> Vectors:
-    """The vector of each whole text."""
+def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[Any], Vectors]:
+    """The first column of some rows, and the vector of each whole text."""
     size = dims * STORED.itemsize
     packed = np.frombuffer(b"".join(row["vector"][:size] for row in rows), STORED)
-    return packed.reshape(len(rows), dims).astype(np.float32)
+    return [row[0] for row in rows], packed.reshape(len(rows), dims).astype(np.float32)
 
 
 def sweep(connection: sqlite3.Connection) -> int:

@@ -262,13 +262,6 @@ class VectorStore:
             made.compare()
         return made
 
-    def forget(self, workspace: int) -> None:
-        """Drop the collections of a workspace."""
-        with self.changed:
-            others = {name: one for name, one in self._collections.items() if one.source.workspace != workspace}
-            self._collections = others
-        self.sweep()
-
     def sweep(self) -> None:
         """Have the collections deleted that nobody wants."""
         wanted = self.wanted()

@@ -276,9 +276,10 @@ class _PastWorkspace:
             return None
         embedder = model.embedder
         mirror = Mirror(embedder.dims, model.id)
-        ids, vectors = vector_table.of_workspace(self.connection, model.id, self.index.id, embedder.dims)
-        mirror.add(ids, vectors)
-        known = set(ids)
+        known: set[int] = set()
+        for ids, vectors in vector_table.of_workspace(self.connection, model.id, self.index.id, embedder.dims):
+            mirror.add(ids, vectors)
+            known.update(ids)
         missing = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
         if missing:
             texts = [embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
