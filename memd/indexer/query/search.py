@@ -248,8 +248,7 @@ def _search_workspace(
         undated = undated.without(pool.ids - rows.keys())
     ranks = ranks_of(pool.known_to(rows))
     if ask.fusion == "rrf":
-        scores = {chunk: reciprocal(places, ask.rrf_k) for chunk, places in ranks.items()}
-        found = [Candidate(index, rows[chunk], score, ranks[chunk]) for chunk, score in scores.items()]
+        found = [Candidate(index, rows[one], reciprocal(ranks[one], ask.rrf_k), ranks[one]) for one in ranks]
     else:
         found = signals.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
         for one in found:

@@ -282,6 +282,11 @@ class LineFacts:
         return share
 
 
+def _in_a_row(lines: LineFacts) -> Values:
+    earned: Floats = np.minimum(1.0, wording.dampened(lines.often) @ lines.words.worth / lines.words.most)
+    return earned
+
+
 def _told_date(lines: LineFacts) -> Values:
     asked, told = lines.question.times, np.zeros(len(lines.owner))
     if not asked.spans:
@@ -329,12 +334,7 @@ OF_A_LINE = (
     # The question's words in the best three lines in a row, which may reach into the next chunk: an answer is a line or
     # two, and its subject often stands in the line before. A line may have a word and longer words that contain it:
     # that is not more than all.
-    Signal(
-        "lines",
-        1.5,
-        lambda lines: np.minimum(1.0, wording.dampened(lines.often) @ lines.words.worth / lines.words.most),
-        CORE,
-    ),
+    Signal("lines", 1.5, _in_a_row, CORE),
     # The share of the question's words that a single line has.
     Signal("line", 0.45, lambda lines: lines.had, CORE),
     # The same where the question and the line both speak in the first person: what someone said of themselves is half

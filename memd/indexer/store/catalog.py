@@ -189,8 +189,8 @@ def any_files(connection: sqlite3.Connection) -> bool:
 
 
 def problems(connection: sqlite3.Connection, workspace: int) -> Problems:
-    query = "SELECT path, problem, digest <> '' FROM files WHERE workspace = ? AND problem <> ''"
-    return {path: (why, bool(searched)) for path, why, searched in connection.execute(query, (workspace,))}
+    rows = connection.execute(SQL["problems"], (workspace,))
+    return {path: (why, bool(searched)) for path, why, searched in rows}
 
 
 def paths(connection: sqlite3.Connection, workspace: int) -> Iterable[tuple[str, int]]:
@@ -221,8 +221,7 @@ def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 def memories_of(connection: sqlite3.Connection, file: int, but: Collection[str] = ()) -> list[MemoryRow]:
     """The memories of a file, without those of some slugs."""
-    query = "SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line"
-    rows = connection.execute(query, (file,))
+    rows = connection.execute(SQL["memories_of"], (file,))
     return [MemoryRow(*row) for row in rows if row["slug"] not in but]
 
 

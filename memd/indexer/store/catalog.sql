@@ -19,6 +19,9 @@ SELECT text_dirty, (SELECT COUNT(*) FROM chunks WHERE workspace = w.id) FROM wor
 -- name: files
 SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?
 
+-- name: problems
+SELECT path, problem, digest <> '' FROM files WHERE workspace = ? AND problem <> ''
+
 -- name: save_file
 INSERT INTO files (workspace, path, stem, size, mtime_ns, ctime_ns, inode, digest, racy, problem)
 VALUES (:workspace, :path, :stem, :size, :mtime_ns, :ctime_ns, :inode, :digest, :racy, :problem)
@@ -26,6 +29,9 @@ ON CONFLICT (workspace, path) DO UPDATE SET
     size = :size, mtime_ns = :mtime_ns, ctime_ns = :ctime_ns, inode = :inode, digest = :digest, racy = :racy,
     problem = :problem
 RETURNING id
+
+-- name: memories_of
+SELECT id, file, slug, digest, body FROM memories WHERE file = ? ORDER BY start_line
 
 -- name: gone_memories
 SELECT

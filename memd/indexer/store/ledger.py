@@ -70,7 +70,8 @@ class Ledger:
         self.damage: LedgerDamaged | None = None
         """The damage that was found; nothing is written any more."""
         self._companions = dict[Path, FileId]()
-        self._put_back = False
+        self.is_replaced = False
+        """Whether another file stands in its place, with which this process must start again."""
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
@@ -246,10 +247,8 @@ class Ledger:
 
     def pages(self) -> tuple[int, int, int]:
         """The used pages of the file, its free pages, and the bytes per page."""
-        total, free, size = (
-            int(self.reader.execute(f"PRAGMA {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
+        names = "page_count", "freelist_count", "page_size"
+        total, free, size = (int(self.reader.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
         return total - free, free, size
 
     def tick(self, connection: sqlite3.Connection) -> None:
@@ -299,7 +298,7 @@ class Ledger:
     @property
     def place(self) -> LedgerPlace:
         """Whether the file that was opened, with its log, still stands under its name."""
-        if self._put_back:
+        if self.is_replaced:
             return LedgerPlace.PUT_BACK
         found = file_id(self.path)
         if found is not None and found != self.file:
@@ -328,11 +327,7 @@ class Ledger:
         else:
             fresh.rename(self.path)
         safe_write.sync(self.path)
-        self.replaced()
-
-    def replaced(self) -> None:
-        """Note that another file stands in its place: this process must start again with it."""
-        self._put_back = True
+        self.is_replaced = True
 
     def close(self) -> None:
         with self._lock:
