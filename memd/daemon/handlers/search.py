@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
@@ -250,7 +250,22 @@ async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: 
 @handles(methods.GrepRequest, without_ledger=True)
 @handles(methods.GrepRequest)
 async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    indexes, has_ledger = ctx.indexes(request), ctx.stores.ledger.damage is None
+    started, indexes, query = time.monotonic(), ctx.indexes(request), await _grep_query(ctx, request)
+    async with ctx.expressions if request.regex else contextlib.nullcontext():
+        found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
+    # Who wrote the lines is known once they are indexed.
+    await ctx.catch_up()
+    return _grepped(indexes, found, await ctx.read(_with_authors, ctx, found.blocks), started)
+
+
+@handles(methods.GrepRequest, without_ledger=True)
+async def grep_without_authors(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
+    started, indexes = time.monotonic(), ctx.indexes(request)
+    found = await ctx.read(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
+    return _grepped(indexes, found, found.blocks, started)
+
+
+async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep_files.GrepQuery:
     # In a thread: what somebody else wrote may take its time to be read.
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
     most = request.max_results or MAX_ROWS
@@ -268,9 +283,12 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
 
 
 def _with_authors(ctx: HandlerContext, blocks: list[Result]) -> list[Result]:
-    reader, index = ctx.stores.ledger.reader, ctx.stores.index
-    lines = [(index(block["ns"]).id, block["path"], block["start_line"], block["end_line"]) for block in blocks]
-    return [block | history.authors_at(reader, *where) for block, where in zip(blocks, lines, strict=True)]
+    """Blocks with who wrote them."""
+    reader, places = ctx.stores.ledger.reader, ("path", "start_line", "end_line")
+    return [
+        block | history.authors_at(reader, ctx.stores.index(block["ns"]).id, *(block[name] for name in places))
+        for block in blocks
+    ]
 
 
 @handles(methods.ListRequest)

@@ -17,7 +17,7 @@ from memd.indexer.language.words import terms_of
 from memd.indexer.query.pattern import MAX_LINE, Pattern
 from memd.indexer.store.sized_cache import SizedCache
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.models import FileStat, Workspace
+from memd.models import FileStat, JsonObject, Workspace
 from memd.notes.names import date_of
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
 
@@ -30,21 +30,6 @@ MOST_READ_TEXT = 8_000_000
 Stamps = tuple[int, int, int, int]
 Place = tuple[int, int, str, str]
 """Sorts files, newest first: by the day in the name, or else of the last change; then by the last change."""
-
-
-@dataclass(frozen=True, slots=True)
-class GrepBlock:
-    """Lines of a file around one match, or around several near each other."""
-
-    ns: str
-    root: str
-    path: str
-    line: int
-    """The line of the first match."""
-    start_line: int
-    end_line: int
-    lines: list[str]
-    matches: list[dict[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +47,8 @@ class GrepQuery:
 class GrepMatches:
     """The blocks, where the rest begins if there is more, and the files that could not be read."""
 
-    blocks: list[GrepBlock] = field(default_factory=list)
+    blocks: list[JsonObject] = field(default_factory=list)
+    """Lines of a file around one match, or around several near each other, as the wire has them."""
     next: str = ""
     skipped: list[dict[str, str]] = field(default_factory=list)
 
@@ -80,8 +66,8 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
                 result.next = last
                 return result
             result.blocks.append(block)
-            size += sum(len(line) + 1 for line in block.lines)
-            last = json.dumps([*place, block.end_line])
+            size += sum(len(line) + 1 for line in block["lines"])
+            last = json.dumps([*place, block["end_line"]])
     return result
 
 
@@ -189,7 +175,7 @@ def _skip(result: GrepMatches, workspace: Workspace, path: str, why: str) -> Non
 
 def _blocks(
     workspace: Workspace, path: str, text: str, query: GrepQuery, result: GrepMatches, passed: int
-) -> Iterator[GrepBlock]:
+) -> Iterator[JsonObject]:
     """The matches of a file below the line `passed`, each with its context; contexts that touch are one block."""
     matches = query.pattern.matches(text)
     if query.pattern.cut:
@@ -199,16 +185,16 @@ def _blocks(
     for numbers in _neighbours((number for number in matches if number <= len(lines)), 2 * query.context + 1):
         start, end = max(1, numbers[0] - query.context), min(len(lines), numbers[-1] + query.context)
         if end > passed:
-            yield GrepBlock(
-                ns=workspace.ns,
-                root=str(workspace.root),
-                path=path,
-                line=numbers[0],
-                start_line=start,
-                end_line=end,
-                lines=[line.removesuffix("\r") for line in lines[start - 1 : end]],
-                matches=[{"line": number, "spans": matches[number]} for number in numbers],
-            )
+            yield {
+                "ns": workspace.ns,
+                "root": str(workspace.root),
+                "path": path,
+                "line": numbers[0],
+                "start_line": start,
+                "end_line": end,
+                "lines": [line.removesuffix("\r") for line in lines[start - 1 : end]],
+                "matches": [{"line": number, "spans": matches[number]} for number in numbers],
+            }
 
 
 def _neighbours(numbers: Iterable[int], gap: int) -> list[list[int]]:

@@ -200,8 +200,7 @@ def paths(connection: sqlite3.Connection, workspace: int) -> Iterable[tuple[str,
 
 def files_stamp(connection: sqlite3.Connection, workspace: int) -> tuple[int, int]:
     """Two numbers, one of which changes when a file comes or goes."""
-    row = connection.execute("SELECT COUNT(*), IFNULL(MAX(id), 0) FROM files WHERE workspace = ?", (workspace,))
-    count, last = row.fetchone()
+    count, last = connection.execute(SQL["files_stamp"], (workspace,)).fetchone()
     return count, last
 
 

@@ -19,6 +19,9 @@ SELECT text_dirty, (SELECT COUNT(*) FROM chunks WHERE workspace = w.id) FROM wor
 -- name: files
 SELECT id, path, size, mtime_ns, ctime_ns, inode, digest, racy, problem FROM files WHERE workspace = ?
 
+-- name: files_stamp
+SELECT COUNT(*), IFNULL(MAX(id), 0) FROM files WHERE workspace = ?
+
 -- name: problems
 SELECT path, problem, digest <> '' FROM files WHERE workspace = ? AND problem <> ''
 

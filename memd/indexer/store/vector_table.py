@@ -115,8 +115,7 @@ def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, a
 
 def any_multilingual(connection: sqlite3.Connection) -> bool:
     """Whether any chunk is to have a vector of the model for other languages."""
-    any_chunk, any_workspace = "SELECT 1 FROM chunks WHERE language > ''", "SELECT 1 FROM workspaces WHERE polyglot"
-    return bool(number_of(connection, f"SELECT EXISTS ({any_chunk}) OR EXISTS ({any_workspace})"))
+    return bool(number_of(connection, SQL["any_multilingual"]))
 
 
 def of_workspace(
@@ -202,5 +201,4 @@ def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[Any], Vectors]:
 
 def sweep(connection: sqlite3.Connection) -> int:
     """Delete the vectors of texts that no chunk has any more."""
-    swept = connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM chunks)")
-    return swept.rowcount
+    return connection.execute(SQL["sweep"]).rowcount

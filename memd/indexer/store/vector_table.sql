@@ -32,3 +32,9 @@ FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value
 -- The plus, as above.
 WHERE +c.workspace = ?
 LIMIT ?
+
+-- name: any_multilingual
+SELECT EXISTS (SELECT 1 FROM chunks WHERE language > '') OR EXISTS (SELECT 1 FROM workspaces WHERE polyglot)
+
+-- name: sweep
+DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM chunks)
