@@ -19,7 +19,7 @@ def search_files(workspaces: Sequence[Workspace], ask: Ask, max_bytes: int) -> t
     """The chunks that have most of the question's words, those of the newest files first; and what cannot be read."""
     sought, read = telling_words(words(ask.query)), GrepMatches()
     found: list[Hit] = []
-    for workspace, path, content in contents(workspaces, max_bytes, read):
+    for _, workspace, path, content in contents(workspaces, max_bytes, read):
         note = parse(path, without_markers(content.text))
         found += (
             _hit(workspace, note, memory, chunk, share)

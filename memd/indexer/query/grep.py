@@ -58,9 +58,8 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
     result = GrepMatches()
     begin, passed = _place_in(query.after)
     last, size = "", 0
-    for place, workspace, path in _files([index.workspace for index in indexes], query.path, result):
-        if (begin and place < begin) or (content := _content(workspace, path, max_bytes, result)) is None:
-            continue
+    workspaces = [index.workspace for index in indexes]
+    for place, workspace, path, content in contents(workspaces, max_bytes, result, query.path, begin):
         for block in _blocks(workspace, path, content.text, query, result, passed if place == begin else 0):
             if len(result.blocks) == query.limit or size >= MAX_CHARS:
                 result.next = last
@@ -74,18 +73,18 @@ def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) ->
 def lines_with(index: WorkspaceIndex, needle: str, max_bytes: int) -> Iterator[tuple[str, list[int], str]]:
     """Each file that has the text, newest first, with its matching lines and its digest."""
     pattern = Pattern(needle)
-    for _, path, content in contents([index.workspace], max_bytes, GrepMatches()):
+    for *_, path, content in contents([index.workspace], max_bytes, GrepMatches()):
         if lines := pattern.matches(content.text):
             yield path, list(lines), content.digest
 
 
 def contents(
-    workspaces: Sequence[Workspace], max_bytes: int, result: GrepMatches
-) -> Iterator[tuple[Workspace, str, FileContent]]:
-    """Every file of some workspaces that can be read, newest first; the result has the others."""
-    for _, workspace, path in _files(workspaces, "", result):
-        if content := _content(workspace, path, max_bytes, result):
-            yield workspace, path, content
+    workspaces: Sequence[Workspace], max_bytes: int, result: GrepMatches, wanted: str = "", begin: Place | None = None
+) -> Iterator[tuple[Place, Workspace, str, FileContent]]:
+    """The wanted files of some workspaces, newest first, from a place on; the result has those that cannot be read."""
+    for place, workspace, path in _files(workspaces, wanted, result):
+        if (begin is None or place >= begin) and (content := _content(workspace, path, max_bytes, result)):
+            yield place, workspace, path, content
 
 
 def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:

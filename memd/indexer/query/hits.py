@@ -119,10 +119,9 @@ def _terms(candidates: Sequence[Candidate]) -> list[frozenset[int]]:
         lines = postings.lines(ranges(firsts, ends - firsts))
         starts = np.concatenate(([0], np.cumsum(lines.sizes)))
         own = np.split(lines.terms, starts[np.cumsum(ends - firsts)[:-1]])
-        # One that the index does not have yet is like no other.
-        terms |= {
-            chunk: frozenset(held.tolist()) or frozenset((-chunk,)) for chunk, held in zip(chunks, own, strict=True)
-        }
+        for chunk, held in zip(chunks, own, strict=True):
+            # One that the index does not have yet is like no other.
+            terms[chunk] = frozenset(held.tolist()) or frozenset((-chunk,))
     return [terms[candidate.row["id"]] for candidate in candidates]
 
 

@@ -245,7 +245,8 @@ class LineFacts:
         """The same in three lines in a row, by their length."""
         self.had = np.minimum(1.0, (self.counts > 0) @ words.worth / words.weight)
         """The share of the question's words that each has."""
-        self.labelled = self._labelled()
+        terms, labelled = self.label_terms()
+        self.labelled = np.bincount(labelled, terms >= 0, len(self.labels)) > 0
         """Whether each begins with a label that the question names."""
 
     def has(self, flag: int) -> NDArray[np.bool_]:
@@ -260,10 +261,6 @@ class LineFacts:
         """The words of the question that the terms of all labels are, and the line of each."""
         terms = self.terms[ranges(self.starts + self.has(NUMBERED), self.labels)]
         return terms, np.repeat(np.arange(len(self.labels)), self.labels)
-
-    def _labelled(self) -> NDArray[np.bool_]:
-        terms, lines = self.label_terms()
-        return np.bincount(lines, terms >= 0, len(self.labels)) > 0
 
     def paired(self) -> Floats:
         """The share of the question's neighbouring words that are neighbours in each line, in the same order."""
