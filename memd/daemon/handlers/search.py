@@ -250,22 +250,7 @@ async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: 
 @handles(methods.GrepRequest, without_ledger=True)
 @handles(methods.GrepRequest)
 async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    started, indexes, query = time.monotonic(), ctx.indexes(request), await _grep_query(ctx, request)
-    async with ctx.expressions if request.regex else contextlib.nullcontext():
-        found = await ctx.read_elsewhere(grep_files.grep, indexes, query, ctx.max_bytes)
-    # Who wrote the lines is known once they are indexed.
-    await ctx.catch_up()
-    return _grepped(indexes, found, await ctx.read(_with_authors, ctx, found.blocks), started)
-
-
-@handles(methods.GrepRequest, without_ledger=True)
-async def grep_without_authors(ctx: HandlerContext, request: methods.GrepRequest, call: IncomingCall) -> Result:
-    started, indexes = time.monotonic(), ctx.indexes(request)
-    found = await ctx.read(grep_files.grep, indexes, await _grep_query(ctx, request), ctx.max_bytes)
-    return _grepped(indexes, found, found.blocks, started)
-
-
-async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep_files.GrepQuery:
+    indexes, has_ledger = ctx.indexes(request), ctx.stores.ledger.damage is None
     # In a thread: what somebody else wrote may take its time to be read.
     pattern = await ctx.read(Pattern, request.pattern, request.regex, request.case)
     most = request.max_results or MAX_ROWS
@@ -273,7 +258,7 @@ async def _grep_query(ctx: HandlerContext, request: methods.GrepRequest) -> grep
     async with ctx.expressions if request.regex else contextlib.nullcontext():
         look = ctx.read_elsewhere if has_ledger else ctx.read
         found = await look(grep_files.grep, indexes, query, ctx.max_bytes)
-    blocks = [asdict(block) for block in found.blocks]
+    blocks = found.blocks
     if has_ledger:
         # Who wrote the lines is known once they are indexed.
         await ctx.catch_up()

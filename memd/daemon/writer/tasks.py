@@ -276,5 +276,5 @@ def examine_stores(worker: Worker, settings: Settings, ledger: DoctorFinding, fi
         worker.guard.explain(LedgerDamaged(findings[0].detail, findings[0].fix))
         if fix:
             findings = [doctor.mend_ledger(stores.folder, findings[0].detail)]
-            stores.ledger.replaced()
+            stores.ledger.is_replaced = True
     return findings

@@ -9,10 +9,11 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 
 from memd.indexer.record import history
-from memd.indexer.store.catalog import among, statements
+from memd.indexer.store.catalog import among
+from memd.indexer.store.queries import queries
 from memd.models import PINNED, Filters, JsonObject
 
-SQL = statements(__file__)
+SQL = queries(__file__)
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
 
 ALIVE = "(m.deleted IS NULL AND (m.expires IS NULL OR m.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')))"
@@ -35,7 +36,7 @@ IN_FILES = "memories m JOIN files f ON f.id = m.file"
 def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
     """The rows of these chunks that exist and pass the filters; with `expired`, also those that are not shown."""
     clause, values = conditions(filters, expired)
-    rows = connection.execute(f"{SQL['join']}{clause}", {"ids": json.dumps(list(ids)), **values})
+    rows = connection.execute(SQL["join"] + clause, {"ids": json.dumps(list(ids)), **values})
     return {row["id"]: row for row in rows}
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
+from memd.indexer.store.queries import queries
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace, digest_of
 from memd.notes.metadata import expiry
@@ -23,13 +23,7 @@ OF_A_MEMORY = ("slug", "heading", "start_line", "end_line", "kind", "date")
 CHUNKS = "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE"
 
 
-def statements(module: str) -> dict[str, str]:
-    """The statements of the `.sql` file beside a module, by their names."""
-    parts = re.split(r"^-- name: (\w+)\n", Path(module).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-SQL = statements(__file__)
+SQL = queries(__file__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ import numpy as np
 
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog
-from memd.indexer.store.catalog import number_of, statements
+from memd.indexer.store.catalog import number_of
+from memd.indexer.store.queries import queries
 from memd.notes.names import COMMENT
 
-SQL = statements(__file__)
+SQL = queries(__file__)
 
 RECIPE = 1
 """Raise it when the text below changes: all vectors are then made again."""
