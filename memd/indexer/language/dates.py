@@ -51,11 +51,6 @@ def year_of(year: int, years: int = 1) -> Period:
     return date(year, 1, 1), date(year + years - 1, 12, 31)
 
 
-def week_of(day: date) -> Period:
-    monday = day - DAY * day.weekday()
-    return monday, monday + 6 * DAY
-
-
 def period_of(unit: str, step: int, now: date) -> Period:
     """This (0), the last (-1) or the next (1) day, week, weekend, month, quarter or year."""
     if unit == "year":
@@ -66,8 +61,8 @@ def period_of(unit: str, step: int, now: date) -> Period:
         return month_of(first.year, first.month, size)
     if unit == "day":
         return now + DAY * step, now + DAY * step
-    monday, sunday = week_of(now + 7 * DAY * step)
-    return (sunday - DAY, sunday) if unit == "weekend" else (monday, sunday)
+    monday = now + DAY * (7 * step - now.weekday())
+    return monday + DAY * (5 if unit == "weekend" else 0), monday + DAY * 6
 
 
 def on_weekday(weekday: int, step: int | None, now: date) -> Reading:
@@ -212,7 +207,7 @@ class Grammar:
         return self.value("steps", word) if word else None
 
     def _part(self, said: dict[str, str | None]) -> int | None:
-        return self.value("parts", said["part"]) if said["part"] else None
+        return self.value("parts", part) if (part := said.get("part")) else None
 
     # --- readers: expressions of every language -------------------------------------------------------------
 
@@ -247,8 +242,8 @@ class Grammar:
         """Last, this or next week, month or year, and the Monday or May in it."""
         unit, step = self.meaning("near", match["near"]).split()
         if match["weekday"] and unit == "week":
-            on = week_of(now + 7 * DAY * int(step))[0] + DAY * self.value("weekdays", match["weekday"])
-            return (on, on), False
+            monday, _ = period_of("week", int(step), now)
+            return period_of("day", self.value("weekdays", match["weekday"]), monday), False
         if match["month"] and unit == "year":
             return self._date(match.groupdict(), now.year + int(step), now)
         return period_of(unit, int(step), now), False
@@ -279,25 +274,7 @@ class Grammar:
             return None
         return on_weekday(self.value("weekdays", said["weekday"] or said["weekday2"]), self._step(said), now)
 
-    # --- readers: digits and English ------------------------------------------------------------------------
-
-    def iso(self, match: re.Match[str], text: str, now: date) -> Reading:
-        year = int(match["year"])
-        if match["alone"]:
-            return month_of(year, int(match["alone"])), False
-        day = date(year, int(match["month"]), int(match["day"]))
-        return (day, day), False
-
-    def numeric(self, match: re.Match[str], text: str, now: date) -> Reading:
-        year = int(match["year"])
-        if match["month"]:
-            return month_of(year, int(match["month"])), False
-        one, two = int(match["one"]), int(match["two"])
-        if match["mark"] != "." and one <= 12 and two <= 12 and one != two:
-            return None
-        day_first = match["mark"] == "." or one > 12
-        day = date(year, two, one) if day_first else date(year, one, two)
-        return (day, day), False
+    # --- readers: years and English -------------------------------------------------------------------------
 
     def in_year(self, match: re.Match[str], text: str, now: date) -> Reading:
         year, part = int(match["year"]), self._part(match.groupdict())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -36,13 +37,13 @@ class TimeSpan:
     def meets(self, first: date, last: date | None = None) -> bool:
         """Whether a day or a range of days overlaps the span."""
         last = last or first
-        if not self.any_year:
-            return self.first <= last and first <= self.last
-        if (last - first).days >= 366:
-            return True
-        years = range(first.year - self.last.year, last.year - self.first.year + 1)
+        return any(own_first <= last and first <= own_last for own_first, own_last in self.around(first, last))
+
+    def around(self, first: date, last: date) -> Iterator[Period]:
+        """The span, in the years around these days if it names none: notes of January tell of New Year's Eve."""
         long = self.first < self.last
-        return any(years_on(self.first, n) <= last and first <= years_on(self.last, n, end=long) for n in years)
+        for years in range(first.year - self.last.year - 1, last.year - self.first.year + 2) if self.any_year else (0,):
+            yield years_on(self.first, years), years_on(self.last, years, end=long)
 
 
 def spans(text: str, now: date, language: str | None = None) -> list[TimeSpan]:
@@ -256,7 +257,7 @@ def _near(day: date, span: TimeSpan) -> float:
     worth = LONG_WORTH if (span.last - span.first).days > LONG_DAYS else 1.0
     if span.meets(day):
         return worth
-    return worth * max(_worth_outside(day, first, last) for first, last in _in_years(span, day))
+    return worth * max(_worth_outside(day, first, last) for first, last in span.around(day, day))
 
 
 def _worth_outside(day: date, first: date, last: date) -> float:
@@ -264,15 +265,6 @@ def _worth_outside(day: date, first: date, last: date) -> float:
     if 0 < (day - last).days <= AFTERWARDS:
         return TOLD_LATER * (1 - (day - last).days / (AFTERWARDS + 1))
     return DAY_BEFORE if (first - day).days == 1 else 0.0
-
-
-def _in_years(span: TimeSpan, day: date) -> list[Period]:
-    """The span, in the years around `day` if it names none: notes of January tell of New Year's Eve."""
-    if not span.any_year:
-        return [(span.first, span.last)]
-    length = (span.last - span.first).days
-    firsts = [years_on(span.first, day.year + step - span.first.year) for step in (-1, 0, 1)]
-    return [(first, days_on(first, length)) for first in firsts]
 
 
 def names_asked_days(line: str, day: date | None, times: QuestionTimes) -> bool:
