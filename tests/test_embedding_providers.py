@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,9 +143,7 @@ def test_a_fault_that_stays_is_told_and_passes_when_the_server_is_back(
     server: EmbeddingServer, settings: EmbeddingSettings, fault: str, urgent: bool
 ):
     seconds = {"timeout_s": 0.3, "question_ms": 300} if fault == "slow" else {}
-    model = ServerEmbedder(
-        EmbeddingSettings(**{name: getattr(settings, name) for name in settings.__slots__} | seconds)
-    )
+    model = ServerEmbedder(replace(settings, **seconds))
     if fault == "gone":
         server.stop()
     server.fault = fault
@@ -269,13 +268,13 @@ def test_a_model_is_another_one_after_a_pull_and_the_same_at_another_place(serve
 
 
 def test_dimensions_are_asked_for_and_must_come(server: EmbeddingServer, settings: EmbeddingSettings):
-    wanted = {name: getattr(settings, name) for name in settings.__slots__} | {"dimensions": 3}
+    wanted = replace(settings, dimensions=3)
     server.fault = "dimensions"
-    assert ServerEmbedder(EmbeddingSettings(**wanted)).dims == 3
+    assert ServerEmbedder(wanted).dims == 3
     assert server.asked[-1]["dimensions"] == 3
     server.fault = ""
     with pytest.raises(ModelUnavailable, match="64 numbers instead of 3"):
-        ServerEmbedder(EmbeddingSettings(**wanted))
+        ServerEmbedder(wanted)
 
 
 # In the daemon

@@ -19,17 +19,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
 
 from memd.config.addresses import is_exposed, is_loopback
+from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors, encodable, unit
-
-if TYPE_CHECKING:
-    from memd.config.schema import EmbeddingSettings
 
 _log = logging.getLogger(__name__)
 
@@ -122,22 +120,21 @@ class Breaker:
         with self._lock:
             if self.rest:
                 raise ModelUnavailable(self.trouble)
-            if self._failures >= FAILURES:
-                # One call has a look; the others wait for what it finds.
-                self._closed_until = time.monotonic() + self._pause()
+            # One call has a look; the others wait for what it finds.
+            self._close()
 
     def failed(self, why: str) -> None:
         with self._lock:
             self.trouble, self._failures = why, self._failures + 1
-            if self._failures >= FAILURES:
-                self._closed_until = time.monotonic() + self._pause()
+            self._close()
 
     def went_well(self) -> None:
         with self._lock:
             self.trouble, self._failures, self._closed_until = "", 0, 0.0
 
-    def _pause(self) -> float:
-        return RESTS[min(self._failures - FAILURES, len(RESTS) - 1)]
+    def _close(self) -> None:
+        if self._failures >= FAILURES:
+            self._closed_until = time.monotonic() + RESTS[min(self._failures - FAILURES, len(RESTS) - 1)]
 
 
 class ServerEmbedder:
@@ -230,14 +227,14 @@ class ServerEmbedder:
             raise self._away("is no longer asked") from error
 
     def _patiently(self, texts: Sequence[str]) -> Vectors:
-        for pause in (*PAUSES, None):
+        for pause in PAUSES:
             try:
                 return self._ask(texts, self._settings.timeout_s)
             except TryAgain as error:
-                if pause is None or error.after > LONGEST_PAUSE or self._closed.is_set():
+                if error.after > LONGEST_PAUSE or self._closed.is_set():
                     raise
                 self._closed.wait(error.after or pause * random.uniform(0.75, 1.25))
-        raise AssertionError("unreachable")
+        return self._ask(texts, self._settings.timeout_s)
 
     def _divided(self, texts: Sequence[str]) -> Vectors:
         """Texts that are refused together may be taken one by one, and one that is too long may be taken in part."""
