@@ -80,7 +80,7 @@ class Notes:
 
 
 def _small_words(language: str) -> frozenset[str]:
-    own = frozenset(SMALL_WORDS.get(language, "").split())
+    own = SMALL_WORDS.get(language, frozenset())
     return own | STOPWORDS if language in ("", "en") else own
 
 

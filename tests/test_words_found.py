@@ -81,7 +81,7 @@ Fill = Callable[[Lab], None]
 
 def questions(text: str, language: str) -> Iterator[str]:
     """Every word, every two neighbours that are not small, and every two characters that no space parts."""
-    small = {*SMALL_WORDS.get(language, "").split(), *STOPWORDS}
+    small = {*SMALL_WORDS.get(language, ()), *STOPWORDS}
     for line in text.splitlines():
         found = list(WORD.finditer(line))
         for run in (word.group() for word in found if UNSPACED_RUN.match(word.group())):

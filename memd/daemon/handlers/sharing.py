@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import PurePosixPath
 
 from memd.config import tokens
@@ -37,7 +36,7 @@ async def propose(ctx: HandlerContext, request: ProposeRequest, call: IncomingCa
     # As a file of its own: the heading becomes the title.
     text = re.sub(r"\A## ", "# ", memory["text"].replace("\r\n", "\n").strip("\n")) + "\n"
     done = await ctx.read(commit_on_branch, index.workspace.root, f"{TEAM}/{name}.md", text.encode(), branch, message)
-    return {**index.place, "key": request.key, **asdict(done)}
+    return {**index.place, "key": request.key, **done}
 
 
 @handles(TokenAddRequest)

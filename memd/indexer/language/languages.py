@@ -12,15 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from memd.models import grouped
+
 ENGLISH = "en"
 
 TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
-SMALL_WORDS: dict[str, str] = TABLES["small_words"]
-_LANGUAGES: dict[str, list[str]] = {}
-for _language, _words in SMALL_WORDS.items():
-    for _word in dict.fromkeys(_words.split()):
-        if len(_word) > 1 or not _word.isascii():
-            _LANGUAGES.setdefault(_word, []).append(_language)
+SMALL_WORDS = {language: frozenset(listed.split()) for language, listed in TABLES["small_words"].items()}
+_LANGUAGES = grouped(
+    (word, language) for language, small in SMALL_WORDS.items() for word in small if len(word) > 1 or not word.isascii()
+)
 
 WORD = re.compile(r"[^\W\d_]+")
 ASCII_WORD = re.compile(r"[A-Za-z]+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from memd.indexer.language.times import spans
 from memd.indexer.language.words import only_terms, stems_of, terms_of
 
 LONG = 300
-PIECE = 220
+PIECE = 219
 """A longer paragraph is cut into pieces of about this many characters: an answer rarely needs more."""
 
 PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d+[.)])[ \t])")
@@ -71,17 +72,17 @@ def cut(text: str) -> tuple[str, list[str]]:
             headings += above.group()
         plain = paragraph[above.end() if above else 0 :].strip()
         if plain:
-            pieces += [plain] if len(plain) <= LONG else _sentences(plain)
+            pieces += [plain] if len(plain) <= LONG else joined(SENTENCE.split(plain), PIECE)
     return (headings, pieces) if pieces else ("", [text.strip()])
 
 
-def _sentences(paragraph: str) -> list[str]:
-    """Sentences, joined up to the length of a piece."""
+def joined(sentences: Iterable[str], most: int) -> list[str]:
+    """Sentences; short ones in a row are one piece, up to a length."""
     pieces: list[str] = []
-    for sentence in SENTENCE.split(paragraph):
-        if pieces and len(pieces[-1]) + len(sentence) < PIECE:
+    for sentence in sentences:
+        if pieces and len(pieces[-1]) + len(sentence) <= most:
             pieces[-1] += f" {sentence}"
-        else:
+        elif sentence.strip():
             pieces.append(sentence)
     return pieces
 

@@ -30,7 +30,7 @@ MAX_WORD = 120
 """Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
 
 STOPWORDS = frozenset(TABLES["stopwords"].split())
-SMALL = {"": STOPWORDS, **{language: frozenset(listed.split()) for language, listed in SMALL_WORDS.items()}}
+SMALL = {"": STOPWORDS, **SMALL_WORDS}
 """The words that say nothing by themselves, by the language of a question; empty for English."""
 
 

@@ -11,7 +11,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.record import history
 from memd.indexer.store.catalog import among
 from memd.indexer.store.queries import queries
-from memd.models import PINNED, Filters, JsonObject
+from memd.models import PINNED, Filters, JsonObject, grouped
 
 SQL = queries(__file__)
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
@@ -126,9 +126,7 @@ def key_of(stem: str, path: str, slug: str, shared: set[str]) -> str:
 
 def keys_of(connection: Connection, rows: Sequence[Row]) -> list[str]:
     """The keys of memories, by their `workspace`, `stem`, `path` and `slug`."""
-    stems: dict[int, set[str]] = {}
-    for row in rows:
-        stems.setdefault(row["workspace"], set()).add(row["stem"])
+    stems = grouped((row["workspace"], row["stem"]) for row in rows)
     shared = {workspace: shared_stems(connection, workspace, names) for workspace, names in stems.items()}
     return [key_of(row["stem"], row["path"], row["slug"], shared[row["workspace"]]) for row in rows]
 

@@ -16,7 +16,7 @@ from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store import catalog
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Answer, Ask
+from memd.models import Answer, Ask, grouped
 
 FIRST = 8
 """So many candidates are sure to be hits, unless fewer were asked for."""
@@ -61,9 +61,7 @@ class SearchResult:
         """How sure the surest workspace is: many are as sure as each asked alone."""
         if not self.candidates or not self.by_workspace:
             return float(bool(self.candidates))
-        by_index: dict[int, list[Candidate]] = {}
-        for one in self.candidates:
-            by_index.setdefault(one.index.id, []).append(one)
+        by_index = grouped((one.index.id, one) for one in self.candidates)
         return max(self._confidence_in(candidates[:FIRST]) for candidates in by_index.values())
 
     def _confidence_in(self, first: Sequence[Candidate]) -> float:

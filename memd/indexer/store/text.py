@@ -28,7 +28,7 @@ from memd.indexer.store import cache_folder
 from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, TORN, Segment, SegmentBuilder, reading
-from memd.models import Chunk
+from memd.models import Chunk, grouped
 
 FORMAT = 4
 """The version of the format; an index of another version is built again. (4: the lines of chunks.)"""
@@ -252,10 +252,7 @@ def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
 
     Not by what they once held: edits would leave more and more of what is deleted, which takes memory and time.
     """
-    tiers: dict[int, list[Any]] = {}
-    for segment in segments:
-        tiers.setdefault((_live(segment) - 1).bit_length() // 3, []).append(segment)
-    return tiers
+    return grouped(((_live(segment) - 1).bit_length() // 3, segment) for segment in segments)
 
 
 def _gathered(tier: list[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from memd.indexer.language.lines import joined
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import number_of
@@ -53,12 +54,7 @@ def sentence_pieces(text: str) -> list[str]:
 
     A question in another language is seldom near a whole chunk, which says several things; one of its sentences is.
     """
-    pieces: list[str] = []
-    for sentence in SENTENCE.split(COMMENT.sub("", text)):
-        if pieces and len(pieces[-1]) + len(sentence) <= PIECE:
-            pieces[-1] += f" {sentence}"
-        elif sentence.strip():
-            pieces.append(sentence)
+    pieces = joined(SENTENCE.split(COMMENT.sub("", text)), PIECE)
     return pieces if len(pieces) > 1 else []
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from memd.errors import AlreadyExists, MemdError, Refused
+from memd.models import JsonObject
 
 QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgsign=false")
 """Settings by which git runs no program that the repository's own settings name."""
@@ -16,22 +16,11 @@ GIT_SECONDS = 30.0
 TRUNK = "refs/remotes/origin/HEAD"
 
 
-@dataclass(frozen=True, slots=True)
-class TeamBranch:
-    """A commit that is ready for review."""
+def commit_on_branch(root: Path, path: str, data: bytes, branch: str, message: str) -> JsonObject:
+    """Commit one file to a new branch. Nothing is checked out, and nothing is pushed.
 
-    branch: str
-    commit: str
-    base: str
-    """The commit that it is made upon: the newest that is known of the shared branch, else the checkout's."""
-    path: str
-    """The file, relative to the workspace."""
-    changed: bool
-    """Whether the file is there already, with another text."""
-
-
-def commit_on_branch(root: Path, path: str, data: bytes, branch: str, message: str) -> TeamBranch:
-    """Commit one file to a new branch. Nothing is checked out, and nothing is pushed."""
+    It is made upon the newest commit that is known of the shared branch, else upon the checkout's.
+    """
     if _git(root, "rev-parse", "--is-inside-work-tree", check=False) != "true":
         raise Refused(f"{root} is in no git repository", "set one up: memd workspace init --git")
     if _git(root, "rev-parse", "--verify", "-q", f"refs/heads/{branch}", check=False):
@@ -51,7 +40,7 @@ def commit_on_branch(root: Path, path: str, data: bytes, branch: str, message: s
         tree = _git(root, "write-tree", index=index)
     commit = _git(root, "commit-tree", tree, "-p", base, "-m", message)
     _git(root, "update-ref", f"refs/heads/{branch}", commit, "")
-    return TeamBranch(branch, commit, base, path, bool(known))
+    return {"branch": branch, "commit": commit, "base": base, "path": path, "changed": bool(known)}
 
 
 def _git(root: Path, *arguments: str, check: bool = True, data: bytes = b"", index: str = "") -> str:
