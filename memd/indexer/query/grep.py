@@ -15,7 +15,7 @@ from memd.errors import UsageError
 from memd.indexer.indexing.scan import LINK, scan
 from memd.indexer.language.words import terms_of
 from memd.indexer.query.pattern import MAX_LINE, Pattern
-from memd.indexer.store.sized_cache import SizedCache
+from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, JsonObject, Workspace
 from memd.notes.names import date_of
