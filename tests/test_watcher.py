@@ -98,6 +98,16 @@ def save(file: Path, text: str = "## Note\n") -> None:
     file.write_text(text)
 
 
+def test_a_workspace_that_comes_before_the_start_is_watched(tmp_path: Path) -> None:
+    """The daemon answers before it watches."""
+    heard = Heard()
+    add(heard, tmp_path)
+    save(tmp_path / "memory/a.md")
+    heard.watcher.start()
+    heard.marked("agent", "memory/a.md")
+    heard.watcher.stop()
+
+
 def inotify_instances() -> int:
     links = (os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
     return sum("inotify" in link for link in links)

@@ -86,13 +86,14 @@ class Watcher:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memd-watcher", daemon=True)
         self._unusable = 'watch.mode = "poll"' if settings.mode == "poll" else ""
-
-    def start(self) -> None:
+        # Not at the start: a client may add a workspace before that, and what changes until then is heard after it.
         if not self._unusable:
             try:
                 self._inotify = Inotify()
             except OSError as error:
                 self._do_without(error)
+
+    def start(self) -> None:
         self._thread.start()
 
     def _do_without(self, error: OSError) -> None:
