@@ -10,8 +10,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,8 +29,9 @@ from memd.daemon.readers.messages import (
 )
 from memd.daemon.readers.pool import ReaderPool
 from memd.errors import Busy, LedgerDamaged, MemdError, UnknownWorkspace
+from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.query.search import search
-from memd.indexer.store.followed import DaemonState, attached
+from memd.indexer.store.followed import DaemonState, FollowedStores, attached
 from memd.indexer.store.ledger import file_id
 from memd.indexer.store.mirror import BLOCK, Mirror, MirrorPlace
 from memd.indexer.store.stores import Stores
@@ -38,6 +39,7 @@ from memd.models import Ask
 from memd.protocol.client import Client
 from tests.conftest import Home
 from tests.faults.agreement import eventually
+from tests.lab import Lab
 
 READERS = "[daemon]\nreaders = 2\n"
 
@@ -247,6 +249,25 @@ def test_a_mirror_is_seen_by_who_attaches_it() -> None:
     assert not other.closed
     own.close()
     assert other.closed
+
+
+def test_a_text_index_that_is_filled_without_a_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:
+    """As after an upgrade that makes it again: a reader that saw it empty must not answer without words for ever."""
+    lab = Lab(tmp_path)
+    index = lab.add({"memory/2026-03-01.md": "## Pear\n\nA pear tree.\n"})
+    followed = FollowedStores(lab.stores.folder, lambda *asked: Future())
+
+    def told() -> Mapping[str, object]:
+        followed.follow(DaemonState(((index.id, index.workspace),), None, None))
+        return lab.stores.indexes
+
+    lab.stores.renew_text(index)
+    before = told()
+    assert followed.index("agent").text.postings().count == 0
+    assert reconcile_text(lab.stores, index) == 1
+    assert lab.stores.indexes is not before, "or the daemon would tell no reader"
+    told()
+    assert followed.index("agent").text.postings().count == 1
 
 
 def test_work_is_sent_by_name_and_runs_with_the_stores_of_the_other_end() -> None:

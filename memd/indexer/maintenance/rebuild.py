@@ -47,6 +47,8 @@ def reconcile_text(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], 
         index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
     with stores.ledger.write() as connection:
         catalog.mark(connection, index.id, text=False)
+    if missing or extra:
+        stores.have_texts_read_again()
     return len(missing) + len(extra)
 
 

@@ -83,7 +83,7 @@ class FollowedIndex(WorkspaceIndex):
         self.used = 0.0
         """When it was last asked."""
         self._text = Loaded(lambda: FollowedTextIndex(stores.text_folder(number)))
-        self._text_seen = -1
+        self.text_seen = -1
         """The clock's count when the text index was last read."""
         self._files: tuple[int, Mapping[str, FileRow]] = (-1, {})
         """The rows of the files, and the clock's count when they were read."""
@@ -93,9 +93,9 @@ class FollowedIndex(WorkspaceIndex):
     def follow(self, seq: int) -> None:
         """Read at least what the ledger had at this count of the clock."""
         self.used = time.monotonic()
-        if seq > self._text_seen:
+        if seq > self.text_seen:
             self._text.change(FollowedTextIndex.follow)
-            self._text_seen = max(seq, self._text_seen)
+            self.text_seen = max(seq, self.text_seen)
 
     @property
     def text(self) -> TextIndex:
@@ -157,11 +157,13 @@ class FollowedStores(Stores):
         self._opening = threading.Lock()
 
     def follow(self, state: DaemonState) -> None:
-        """Take over which workspaces and models there are."""
+        """Take over which workspaces and models there are; a text index may have changed without a tick."""
         self._workspaces = {workspace.ns: (number, workspace) for number, workspace in state.workspaces}
         self._followed = {
             ns: index for ns, index in self._followed.items() if self._workspaces.get(ns) == (index.id, index.workspace)
         }
+        for index in self._followed.values():
+            index.text_seen = -1
         self.model, self.former = self._model(state.model), self._model(state.former)
         self.multilingual = self._model(state.multilingual)
         self.question_vectors.clear()

@@ -223,6 +223,10 @@ class OwnStores(Stores):
         with self.ledger.write() as connection:
             catalog.mark(connection, index.id, text=True)
 
+    def have_texts_read_again(self) -> None:
+        """Tell the readers that a text index changed and the clock did not: they are told whenever this is another."""
+        self.indexes = dict(self.indexes)
+
     def renew_text(self, index: OwnIndex) -> None:
         """Put a broken text index aside and start an empty one; the caller fills it from the ledger."""
         index._text.replace(partial(self._empty_text, index))
