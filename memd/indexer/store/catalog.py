@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
-from memd.indexer.store.queries import queries
+from memd.indexer.store.queries import queries, with_lists
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace, digest_of
 from memd.notes.metadata import expiry
@@ -21,8 +21,6 @@ Problems = dict[str, tuple[str, bool]]
 OF_A_MEMORY = ("slug", "heading", "start_line", "end_line", "kind", "date")
 """The fields of a memory that its row has as they are."""
 CHUNKS = "SELECT id, text, start_line, end_line, heading, context FROM chunks WHERE"
-
-
 SQL = queries(__file__)
 
 
@@ -94,9 +92,8 @@ def numbers_of(connection: sqlite3.Connection, query: str, *values: object) -> s
 
 
 def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) -> sqlite3.Cursor:
-    """Run a query whose only parameter is a JSON list of these values; `AMONG ?` in it means: one of them."""
-    one_of = query.replace("AMONG ?", "IN (SELECT value FROM json_each(?))")
-    return connection.execute(one_of, (json.dumps(list(values)),))
+    """Run a query whose only parameter is a list of these values; `AMONG ?` in it means: one of them."""
+    return connection.execute(with_lists(query), (json.dumps(list(values)),))
 
 
 # --- workspaces ---------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from memd.indexer.indexing.scan import is_memory_path, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
+from memd.indexer.store.queries import with_lists
 from memd.indexer.store.segment import similar_names
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject
@@ -253,7 +254,7 @@ def digest_in(target: KeyTarget, text: str | None) -> str | None:
 # --- lists --------------------------------------------------------------------------------------------------
 
 
-AMONG = "IN (SELECT value FROM json_each(:workspaces))"
+AMONG = with_lists("AMONG :workspaces")
 PLACE = ("path", "start_line", "heading")
 
 
