@@ -459,3 +459,18 @@ def test_the_best_come_first_and_equals_in_order():
     assert (docs.tolist(), sums.tolist()) == ([1, 3, 4, 5, 0], [2.0, 2.0, 2.0, 2.0, 1.0])
     for limit in range(6):
         assert scores.best(limit)[0].tolist() == [1, 3, 4, 5, 0][:limit]
+
+
+def test_each_document_has_its_language(tmp_path: Path) -> None:
+    index = TextIndex(tmp_path / "text")
+    texts = ["The backup runs at night.", "Die Sicherung läuft jede Nacht und ist grün.", "京都に行きました。"]
+    for number in range(1, MERGE_EVERY + 2):
+        index.apply([(number, chunk(texts[number % 3]))], [])
+    index.apply((), [3])
+    for segments in (MERGE_EVERY, 1):
+        postings = index.postings()
+        assert len(postings.segments) == segments
+        docs = postings.places(np.array([1, 2, 3, 5, 6]))
+        assert postings.languages()[docs].tolist() == [b"de", b"ja", b"", b"ja", b""], "3 is gone"
+        index.tidy()
+    index.close()

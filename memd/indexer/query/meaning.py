@@ -20,11 +20,14 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale, scale_of
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.followed import DaemonEmbedder
+from memd.indexer.store.lines import Languages
 from memd.indexer.store.mirror import Ids, Mirror
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, WorkspaceIndex
 
 EXACT_UP_TO = 500_000
 """Up to so many chunks every vector is compared: 5 ms for 100,000, and nothing is missed."""
+
+ENGLISH = b""
 
 CACHED = 256
 """Questions whose vectors are cached."""
@@ -42,8 +45,6 @@ class ForeignVector:
     text: str
     language: str
     """The question's own, empty for English; in another one English chunks are compared with it too."""
-    languages: dict[int, str] = field(default_factory=dict)
-    """Those of the chunks that were asked for so far."""
     compared: dict[int, float] = field(default_factory=dict)
     """The cosines of the chunks that were asked for so far."""
 
@@ -51,37 +52,34 @@ class ForeignVector:
     def vector(self) -> Vectors:
         return vector_of(self.stores, self.model, self.text)
 
-    def languages_of(self, chunks: Sequence[int]) -> list[str]:
-        """The language of each of some chunks, empty for English; looked up once for a question."""
-        if missing := [chunk for chunk in chunks if chunk not in self.languages]:
-            foreign = catalog.foreign_languages(self.stores.ledger.reader, missing)
-            self.languages.update((chunk, foreign.get(chunk, "")) for chunk in missing)
-        return [self.languages[chunk] for chunk in chunks]
+    def spoken_for(self, index: WorkspaceIndex) -> Ids | None:
+        """The chunks that are compared in this model: those in another language; None for all."""
+        postings = index.text.postings()
+        return postings.chunks[(postings.languages()[:-1] != ENGLISH) & postings.live] if not self.language else None
 
-    def speaks_for(self, chunks: Sequence[int]) -> NDArray[np.bool_]:
-        """Which of some chunks are compared in this model: all, or those in another language."""
-        if self.language:
-            return np.ones(len(chunks), bool)
-        return np.array([language != "" for language in self.languages_of(chunks)], bool)
+    def speaks_for(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.bool_]:
+        """Which of some chunks are compared in this model."""
+        return _languages(index, chunks) != ENGLISH if not self.language else np.ones(len(chunks), bool)
 
-    def cosines(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
+    def cosines(self, index: WorkspaceIndex, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each chunk, compared once for a question; NaN where the other model speaks."""
-        if missing := [chunk for chunk in chunks if chunk not in self.compared]:
+        cosines, ours = np.full(len(chunks), np.nan), self.speaks_for(index, chunks)
+        own = np.asarray(chunks, np.int64)[ours].tolist()
+        if missing := [chunk for chunk in own if chunk not in self.compared]:
             self.compared.update(zip(missing, self._compare(mirror, missing).tolist(), strict=True))
-        return np.array([self.compared[chunk] for chunk in chunks], np.float64)
+        cosines[ours] = [self.compared[chunk] for chunk in own]
+        return cosines
 
     def _compare(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The mean of two: the cosine of the whole chunk, and that of the piece of it that is nearest."""
-        vector = self.vector
+        vector, asked = self.vector, json.dumps(chunks)
         cosines = mirror.cosines(vector, chunks)
-        ours = self.speaks_for(chunks)
-        cosines[~ours] = np.nan
-        asked = json.dumps([int(chunk) for chunk, compared in zip(chunks, ours, strict=True) if compared])
         reader, dims = self.stores.ledger.reader, self.model.embedder.dims
-        pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
-        for nth, chunk in enumerate(chunks):
-            if chunk in pieces:
-                cosines[nth] = (cosines[nth] + np.max(pieces[chunk] @ vector)) / 2
+        divided, counts, pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
+        if divided:
+            places = [chunks.index(chunk) for chunk in divided]
+            nearest = np.maximum.reduceat(pieces @ vector, np.cumsum([0, *counts[:-1]]))
+            cosines[places] = (cosines[places] + nearest) / 2
         return cosines
 
 
@@ -118,7 +116,10 @@ class QuestionVector:
         if (other := self.in_foreign(index)) is None:
             return nearest
         foreign, mirror = other
-        nearest += mirror.search(foreign.vector, depth, allowed)
+        spoken = foreign.spoken_for(index)
+        if allowed is not None and spoken is not None:
+            spoken = np.intersect1d(spoken, allowed)
+        nearest += mirror.search(foreign.vector, depth, allowed if spoken is None else spoken)
         chunks = list(dict.fromkeys(chunk for chunk, _ in nearest))
         cosines = self.cosines(index, chunks)
         best = np.lexsort((np.array(chunks), -cosines))[:depth]
@@ -149,12 +150,13 @@ class QuestionVector:
         """Which of some chunks are in another language than the question; None where all are in one."""
         if (other := self.in_foreign(index)) is None:
             return None
-        return np.array([language != other[0].language for language in other[0].languages_of(chunks)], bool)
+        differ: NDArray[np.bool_] = _languages(index, chunks) != other[0].language.encode()
+        return differ
 
     def rank(self, index: WorkspaceIndex, chunk: int) -> int | None:
         """The place of a chunk among all that its model knows, counted from 1; None without a vector."""
         other, mirror = self.in_foreign(index), self.mirror(index)
-        if other is not None and other[0].speaks_for([chunk])[0]:
+        if other is not None and other[0].speaks_for(index, [chunk])[0]:
             return other[1].rank(other[0].vector, chunk)
         return mirror.rank(self.vector, chunk) if mirror is not None else None
 
@@ -165,10 +167,16 @@ class QuestionVector:
         if (other := self.in_foreign(index)) is None:
             return cosines
         foreign, vectors = other
-        near = scale_of(foreign.model.embedder).near(foreign.cosines(vectors, chunks))
+        near = scale_of(foreign.model.embedder).near(foreign.cosines(index, vectors, chunks))
         # As the cosines of this model that say the same.
         alike = self.scale.unrelated + near * (self.scale.related - self.scale.unrelated)
         return np.where(np.isnan(alike), cosines, alike)
+
+
+def _languages(index: WorkspaceIndex, chunks: Sequence[int]) -> Languages:
+    """The language of each of some chunks; one that the text index does not have yet counts as English."""
+    postings = index.text.postings()
+    return postings.languages()[postings.places(np.asarray(chunks, np.int64))]
 
 
 def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:

@@ -132,7 +132,7 @@ class WordMatch:
         return any(map(UNSPACED_RUN.match, self.forms))
 
     def in_doc(self, doc: int) -> bool:
-        place = int(np.searchsorted(self.docs, doc))
+        place = int(self.docs.searchsorted(doc))
         return place < len(self.docs) and self.docs[place] == doc
 
 
@@ -163,6 +163,7 @@ class WordMatches:
     written: Docs = field(default_factory=lambda: np.zeros(0, np.int64))
     """The documents that have every word of the question as it is written."""
     _earned: Floats | None = None
+    _held: dict[int, list[WordMatch]] = field(default_factory=dict)
 
     @property
     def most(self) -> float:
@@ -252,7 +253,7 @@ class WordMatches:
         for match in self.matches:
             left = ~np.isin(match.docs, gone)
             kept += [replace(match, docs=match.docs[left], often=match.often[left])] if left.any() else []
-        return replace(self, matches=kept, _earned=None)
+        return replace(self, matches=kept, _earned=None, _held={})
 
     def keep(
         self, forms: Iterable[str], occurrences: tuple[Docs, Floats], share: float = 1.0, most: float | None = None
@@ -268,13 +269,15 @@ class WordMatches:
         return min(1.0, weight / (self.weight + self.lost)) if self.weight else 0.0
 
     def matches_in(self, chunk: int) -> list[WordMatch]:
-        """The words that one chunk has."""
-        doc = self._doc(chunk)
-        return [match for match in self.matches if match.in_doc(doc)]
+        """The words that one chunk has; looked up once."""
+        if chunk not in self._held:
+            doc = self._doc(chunk)
+            self._held[chunk] = [match for match in self.matches if match.in_doc(doc)]
+        return self._held[chunk]
 
     def _doc(self, chunk: int) -> int:
         """The document of a chunk; -1 when the index does not have it."""
-        return int(self.postings.places(np.array([chunk]))[0])
+        return self.postings.place(chunk)
 
     def in_name(self, stem: str) -> float:
         """The share of the question's words in a file's name; a date says nothing that notes do not know."""

@@ -300,11 +300,6 @@ def save_languages(connection: sqlite3.Connection, languages: Iterable[tuple[str
     connection.executemany("UPDATE chunks SET language = ? WHERE id = ?", languages)
 
 
-def foreign_languages(connection: sqlite3.Connection, chunks: Sequence[int]) -> dict[int, str]:
-    """Those of some chunks that are in another language than English, with that language."""
-    return dict(among(connection, SQL["foreign_languages"], chunks))
-
-
 def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in ids])
 

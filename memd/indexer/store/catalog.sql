@@ -87,6 +87,3 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: move_chunk
 UPDATE chunks SET file = ?, memory = ?, start_line = ?, end_line = ? WHERE id = ?
-
--- name: foreign_languages
-SELECT c.id, c.language FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value WHERE c.language > ''

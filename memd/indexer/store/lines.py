@@ -20,6 +20,8 @@ from memd.indexer.language.lines import Line
 
 Numbers = NDArray[np.uint32]
 Places = NDArray[np.int64]
+Languages = NDArray[np.bytes_]
+"""Each by its two letters; empty for English."""
 
 
 def number_of(term: str) -> int:
@@ -53,14 +55,17 @@ class Lines(NamedTuple):
 
 
 class SegmentLines:
-    """The lines of every document of a segment; the first of each document are the terms of its headings."""
+    """The lines of every document of a segment; the first of each document are the terms of its headings.
+
+    That one has no label and no flags, but the two letters of the document's language in their place.
+    """
 
     def __init__(self, raw: NDArray[np.uint8]) -> None:
         # In memory: a process that maps a file is killed when somebody cuts that off.
         self.memory = len(raw)
         docs, lines, terms = (int(count) for count in raw[:24].view(np.int64))
         ends = np.cumsum([24, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4, 4 * terms])
-        if len(raw) != ends[-1]:
+        if len(raw) != ends[-1] or lines < docs:
             raise ValueError("the lines of a segment end where they should not")
         self.count = lines
         firsts, starts, self.labels, self.flags, _, numbers = (raw[at:end] for at, end in pairwise(ends))
@@ -69,6 +74,9 @@ class SegmentLines:
         self.starts: Numbers = starts.view(np.uint32)
         """The first term of each line."""
         self.terms: Numbers = numbers.view(np.uint32)
+        headings = self.firsts[:-1]
+        self.languages: Languages = np.column_stack((self.labels[headings], self.flags[headings])).view("S2")[:, 0]
+        """The language of each document."""
 
     def verify(self, docs: int) -> None:
         """ValueError unless every document has its lines, and every line its terms."""

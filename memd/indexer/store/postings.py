@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.lines import Lines, lines_at, places_in
+from memd.indexer.store.lines import Languages, Lines, lines_at, places_in
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
 MOST_POSTINGS = 6_000_000
@@ -189,17 +189,27 @@ class Postings:
         self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
         self._lengths: dict[str, Floats] = {}
         self._means: dict[str, float] = {}
+        self._languages: Languages | None = None
         self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         """The chunk numbers in order, and the document of each; the last one, -1, is for a chunk that is not here."""
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each chunk; -1 for a chunk that this commit does not have."""
+        known, docs = self._by_chunk()
+        return docs[places_in(known, chunks)]
+
+    def place(self, chunk: int) -> int:
+        """The same of one chunk."""
+        known, docs = self._by_chunk()
+        at = int(known.searchsorted(chunk))
+        return int(docs[at]) if at < len(known) and known[at] == chunk else -1
+
+    def _by_chunk(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if self._sorted is None:
             alive = np.flatnonzero(self.live)
             docs = alive[np.argsort(self.chunks[alive])]
             self._sorted = self.chunks[docs], np.append(docs, -1)
-        known, docs = self._sorted
-        return docs[places_in(known, chunks)]
+        return self._sorted
 
     def lines(self, numbers: NDArray[np.int64]) -> Lines:
         """Lines by their numbers, which `line_spans` tells; a negative one is a line without words."""
@@ -218,6 +228,13 @@ class Postings:
             own = docs[here] - self._bases[nth]
             firsts[here], ends[here] = known[own] + self._lines[nth], known[own + 1] + self._lines[nth]
         return firsts, ends
+
+    def languages(self) -> Languages:
+        """The language of each document; the last one, empty, is for document -1."""
+        if self._languages is None:
+            parts = [segment.lines.languages for segment in self.segments]
+            self._languages = _joined([*parts, np.zeros(1, "S2")], np.bytes_)
+        return self._languages
 
     # --- fields -------------------------------------------------------------------------------------------
 

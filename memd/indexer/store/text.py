@@ -30,8 +30,8 @@ from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, TORN, Segment, SegmentBuilder, reading
 from memd.models import Chunk, grouped
 
-FORMAT = 4
-"""The version of the format; an index of another version is built again. (4: the lines of chunks.)"""
+FORMAT = 5
+"""The version of the format; an index of another version is built again. (5: the languages of chunks.)"""
 
 FIELDS = ("heading", "body", "exact")
 SCHEMA = fields.Schema(
@@ -280,9 +280,8 @@ def document(chunk: Chunk) -> tuple[dict[str, list[str]], list[Line]]:
     heading = only_terms(above) + stems_of(above, language)
     lines, exact = read_lines(chunk.text, language)
     body = [term for line in lines for term in line.terms]
-    if not body:
-        # A text without words (an emoji, a rule of dashes) is known by itself.
-        lines[0] = Line([chunk.text])
+    # A text without words (an emoji, a rule of dashes) is known by itself.
+    lines[0] = Line(lines[0].terms if body else [chunk.text], *(language.encode() or bytes(2)))
     return {"heading": heading, "body": body, "exact": exact}, lines
 
 

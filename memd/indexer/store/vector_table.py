@@ -137,11 +137,15 @@ def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int
     return _unpacked(_rows_of_chunks(connection, model, chunks), dims)
 
 
-def pieces_of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> dict[int, Vectors]:
-    """The vectors of the pieces of some chunks, given as a JSON list; chunks without pieces are left out."""
+def pieces_of_chunks(
+    connection: sqlite3.Connection, model: int, chunks: str, dims: int
+) -> tuple[list[int], list[int], Vectors]:
+    """Those of some chunks, given as a JSON list, that have pieces; how many each has; the vectors of all pieces."""
+    size = dims * STORED.itemsize
     rows = _rows_of_chunks(connection, model, chunks)
-    every = {row["id"]: np.frombuffer(row["vector"], STORED).reshape(-1, dims)[1:] for row in rows}
-    return {chunk: pieces.astype(np.float32) for chunk, pieces in every.items() if len(pieces)}
+    found = [(chunk, vector[size:]) for chunk, vector in rows if len(vector) > size]
+    packed = np.frombuffer(b"".join(pieces for _, pieces in found), STORED).reshape(-1, dims)
+    return [chunk for chunk, _ in found], [len(pieces) // size for _, pieces in found], packed.astype(np.float32)
 
 
 def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> list[sqlite3.Row]:
