@@ -202,7 +202,10 @@ def test_a_note_runs_nothing_and_loads_nothing() -> None:
     assert "spy.png" not in html and "picture" in html
     assert "&lt;script&gt;" in html
     markdown.render("[" * 50_000 + "> " * 5_000)
-    assert excerpt("# <b>\n\n<i> word", "<b>", [[11, 15]]) == "&lt;i&gt; <mark>word</mark>"
+    assert excerpt("# <b>\n\n<i> word", "<b>", [[11, 15]]) == "<p>&lt;i&gt; <mark>word</mark></p>\n"
+    linked = excerpt("[word](https://example.org/word) \ue000", "", [[1, 5], [27, 31]])
+    assert "<mark>word</mark></a>" in linked and 'href="https://example.org/word"' in linked
+    assert not any(sign in linked for sign in ("\ue000", "\ue001", "%EE")), "nor in an address"
 
 
 def test_hostile_headings_names_and_texts_stay_text(visitor: Visitor, tended: tuple[Home, Path, Client]) -> None:

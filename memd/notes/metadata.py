@@ -24,6 +24,7 @@ MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 MAX_KEYS = 1_000
 TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
+SPOKEN = re.compile(r"[ \t>*-]*(?:user|assistant|human|system|bot)\**:", re.IGNORECASE)
 CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
 """Inline code: it ends with as many backticks as it began with."""
 HEADING = re.compile(r" {0,3}(?:#{1,2}(?=\s|\Z)[^\n]*|[^\n]+\n {0,3}(?:=+|-+)[ \t\r]*)(?:\n|\Z)")
@@ -272,12 +273,13 @@ def hashtags(prose: Iterable[str]) -> tuple[str, ...]:
 
 
 def tag_spans(text: str) -> list[tuple[int, int]]:
-    """The spans of the names of #tags in prose, without those in code."""
+    """The spans of the names of #tags in prose, without those in code or in a line of a chat, where it is a room."""
     code = [match.span() for match in CODE.finditer(text)] if "`" in text and "#" in text else []
     return [
         (match.start(1), match.start(1) + len(match.group(1).rstrip("/-")))
         for match in TAG.finditer(text)
         if not any(start < match.start() < end for start, end in code)
+        and not SPOKEN.match(text, text.rfind("\n", 0, match.start()) + 1)
     ]
 
 

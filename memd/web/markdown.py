@@ -43,13 +43,31 @@ class SafeRenderer(RendererHTML):
         return str(Markup('<span class="picture">{}</span>').format(alt or token.attrGet("src") or ""))
 
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=SafeRenderer).enable(["table", "strikethrough"])
+_OPTIONS = {"html": False, "breaks": True}
+_MARKDOWN = MarkdownIt("commonmark", _OPTIONS, renderer_cls=SafeRenderer).enable(["table", "strikethrough"])
+MARKED = "\ue000", "\ue001"
+"""Stand around a word that was found while its text is drawn; notes have no use for these characters."""
+MARKS = re.compile("[{}{}]|%EE%80%8[01]".format(*MARKED))
+"""The same, as they are or as an address has them."""
+TAG = re.compile(r"<[^>]*>")
 
 
 def render(text: str) -> Markup:
     """A note as safe HTML; what memd declares in a comment is shown elsewhere on the page."""
     shown = OWN_COMMENT.sub("", neutralise(text[:MAX_CHARACTERS]))
     return Markup(_MARKDOWN.render(shown))
+
+
+def render_marked(text: str, marks: list[list[int]]) -> Markup:
+    """The same of a piece of a note, the words that were found in `<mark>`."""
+    pieces, at, plain = list[str](), 0, text.translate(dict.fromkeys(map(ord, MARKED), " "))
+    for begin, end in sorted((max(0, mark[0]), mark[1]) for mark in marks):
+        if at <= begin and end <= len(text):
+            pieces += [plain[at:begin], MARKED[0], plain[begin:end], MARKED[1]]
+            at = end
+    # Not inside a tag, where an address may have the word.
+    drawn = TAG.sub(lambda tag: MARKS.sub("", tag.group()), render("".join([*pieces, plain[at:]])))
+    return Markup(drawn.replace(MARKED[0], "<mark>").replace(MARKED[1], "</mark>"))
 
 
 def without_heading(text: str, heading: str) -> str:

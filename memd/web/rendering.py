@@ -1,12 +1,13 @@
 """Templates: every value in one is escaped, and loses what could fool a reader, unless it says otherwise."""
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
@@ -15,11 +16,14 @@ from starlette.responses import HTMLResponse
 from memd.protocol.safe_text import neutralise
 from memd.timespans import CALENDAR, in_unit, local_time, seconds_until
 from memd.version import __version__
-from memd.web.markdown import without_heading
+from memd.web.markdown import OWN_COMMENT, render_marked, without_heading
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
-MARK = Markup("<mark>{}</mark>")
+SIGNS = re.compile(r"^[|:\s-]+$|^\s*(?:#{1,6}\s|[-*+]\s|>\s|\|)|[*`|]|\[(?=[^\]]*\]\()|\]\([^)]*\)", re.MULTILINE)
+DRAWN = re.compile(r"[*_`\[\]<>|#~]+|^\s*[-+]\s|\]\([^)]*\)")
+"""Signs that a page does not show as they are written."""
+PASSAGE_WORDS = 8
 WORDS: dict[str, dict[str, str]] = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
 
 
@@ -29,21 +33,24 @@ def _finalize(value: Any) -> Any:
     return neutralise(value) if isinstance(value, str) else "" if value is None else value
 
 
-def marked(text: str, marks: list[list[int]]) -> Markup:
-    """A text with the words that were found in `<mark>`."""
-    pieces, at = [], 0
-    for begin, end in sorted((max(0, mark[0]), mark[1]) for mark in marks):
-        if at <= begin and end <= len(text):
-            pieces += [neutralise(text[at:begin]), MARK.format(neutralise(text[begin:end]))]
-            at = end
-    return Markup("").join([*pieces, neutralise(text[at:])])
-
-
 def excerpt(text: str, title: str, marks: list[list[int]]) -> Markup:
     """A piece of a memory without the heading that its title repeats, the words that were found in `<mark>`."""
     kept = without_heading(text, title).lstrip("\n") or text
     cut = len(text) - len(kept)
-    return marked(kept, [[begin - cut, end - cut] for begin, end in marks if begin >= cut])
+    return render_marked(kept, [[begin - cut, end - cut] for begin, end in marks if begin >= cut])
+
+
+def plain(text: str) -> str:
+    """A piece of a note in a line, without the signs of Markdown."""
+    return " ".join(SIGNS.sub("", OWN_COMMENT.sub("", text)).split())
+
+
+def passage(row: Mapping[str, Any]) -> str:
+    """The part of an address by which a browser goes to a hit's words and marks them: a few, as the page shows them."""
+    text, marks = row["text"], row["marks"] or [[0, 0]]
+    line = text[text.rfind("\n", 0, marks[0][0]) + 1 :].partition("\n")[0]
+    shown = max(DRAWN.split(line), key=len).split()[:PASSAGE_WORDS]
+    return f"#:~:text={quote(' '.join(shown), safe='').replace('-', '%2D')}" if shown else ""
 
 
 def times(number: int) -> str:
@@ -89,11 +96,12 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, finalize=_finalize,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    made.filters |= {"ago": ago, "moment": local_time, "day": day_of, "times": times, "count": "{:,}".format}
+    made.filters |= {"ago": ago, "moment": local_time, "day": day_of, "times": times, "plain": plain}
+    made.filters["count"] = "{:,}".format
     # A text as it is, for a field that will be sent back.
     made.filters["exact"] = escape
     made.globals |= {"address": address, "memory_address": memory_address, "static": static, "excerpt": excerpt}
-    made.globals |= {"memd_version": __version__, "frame": "base.html", "words": WORDS}
+    made.globals |= {"passage": passage, "memd_version": __version__, "frame": "base.html", "words": WORDS}
     return made
 
 

@@ -121,6 +121,11 @@ def test_hashtags_are_not_taken_from_code_or_links():
     assert parse("MEMORY.md", text).memories[0].declared.tags == ("one", "two/three")
 
 
+def test_a_room_in_a_chat_is_no_tag():
+    text = "## A\n\nuser: take it #general\n- **Assistant**: see #random\n\nThe user: #kept\n"
+    assert parse("MEMORY.md", text).memories[0].declared.tags == ("kept",)
+
+
 def test_the_list_of_topics_is_never_a_hit():
     note = parse("MEMORY.md", "## Specialized Knowledge\n\n- bread: how to bake\n\n## Other\n\nx\n")
     assert [len(memory.chunks) for memory in note.memories] == [0, 1]

@@ -83,7 +83,8 @@ def _beside_best(result: Result) -> str:
 
 
 @method_command(
-    app, "list", name="list", alias="ls", prepare=lambda args: args.update(path=args["path"] or args["place"]),
+    app, "list", name="list", alias="ls", leave_out=["preview"],
+    prepare=lambda args: args.update(path=args["path"] or args["place"]),
     send=lambda client, params, args: daemon_calls.all_rows(client, "list", params, args["limit"]),
     defaults={"limit": 0},
 )  # fmt: skip

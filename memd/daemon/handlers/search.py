@@ -278,7 +278,7 @@ def _with_authors(ctx: HandlerContext, blocks: list[Result]) -> list[Result]:
 
 @handles(methods.ListRequest)
 async def list_memories(ctx: HandlerContext, request: methods.ListRequest, call: IncomingCall) -> Result:
-    page = (filters_of(request), request.sort, request.offset, request.limit or MAX_ROWS)
+    page = (filters_of(request), request.sort, request.offset, request.limit or MAX_ROWS, request.preview)
     return await from_view(ctx, request, inventory.list_memories, *page)
 
 

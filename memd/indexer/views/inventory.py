@@ -61,8 +61,13 @@ SORTS: dict[str, Callable[[InventoryRow], tuple[Any, ...]]] = {
 }
 
 
-def list_memories(stores: Stores, indexes: Indexes, filters: Filters, sort: str, offset: int, limit: int) -> JsonObject:
-    """One page of the memories, how many there are in all, and which roles the workspaces have."""
+def list_memories(
+    stores: Stores, indexes: Indexes, filters: Filters, sort: str, offset: int, limit: int, preview: int = 0
+) -> JsonObject:
+    """One page of the memories, how many there are in all, and which roles the workspaces have.
+
+    With `preview`, each has so many characters of its text.
+    """
     connection = stores.ledger.reader
     if sort in ("newest", "oldest"):
         page, total = _by_day(connection, indexes, filters, offset, limit, sort == "oldest")
@@ -70,8 +75,12 @@ def list_memories(stores: Stores, indexes: Indexes, filters: Filters, sort: str,
         found = [entry for index in indexes for entry in entries(connection, index, filters)]
         page = _stamped(connection, sorted(found, key=SORTS[sort])[offset : offset + limit])
         total = len(found)
+    rows = [(entry.id, entry.as_object()) for entry in page]
+    if preview:
+        begins = dict(connection.execute(SQL["begins"], (json.dumps([entry.id for entry in page]),)).fetchall())
+        rows = [(number, {**row, "preview": body_of(begins.get(number, ""))[:preview]}) for number, row in rows]
     return {
-        "memories": history.with_authors(connection, [(entry.id, entry.as_object()) for entry in page]),
+        "memories": history.with_authors(connection, rows),
         "total": total,
         "roles": dict(connection.execute(SQL["roles"], (workspace_ids(indexes),))),
     }

@@ -15,6 +15,10 @@ SELECT m.id, c.text FROM json_each(?) JOIN memories m ON m.id = value
 JOIN chunks c ON c.memory = m.id AND c.start_line = m.start_line
 WHERE instr(char(10) || c.text, char(10) || '_')
 
+-- name: begins
+-- With MIN, SQLite takes the other columns from the row that has the minimum.
+SELECT memory, text FROM (SELECT memory, text, MIN(start_line) FROM chunks WHERE memory AMONG ? GROUP BY memory)
+
 -- name: texts
 SELECT c.memory, c.text, c.start_line = m.start_line FROM chunks c JOIN memories m ON m.id = c.memory
 WHERE c.workspace = :workspace AND {alive} AND {which}

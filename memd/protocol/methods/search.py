@@ -198,6 +198,8 @@ class ListRow(MemoryPlace):
 
     title: str
     time: str | None
+    preview: NotRequired[str]
+    """The beginning of its text, where it was asked for."""
 
 
 class EntryRow(ListRow):
@@ -241,3 +243,5 @@ class ListRequest(base.Filtered, method="list", result=ListResult, reads=True):
     limit: Annotated[int, base.between(0, base.MAX_ROWS)] = 200
     """At most this many, up to 1,000; 0 means 1,000."""
     offset: base.Offset = 0
+    preview: Annotated[int, base.between(0, 1_000)] = 0
+    """So many characters of the beginning of each text."""

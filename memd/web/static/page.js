@@ -221,11 +221,23 @@ function search() {
   }
 }
 
+function writeNote() {
+  const note = document.querySelector("[data-note]");
+  if (!note) {
+    location.assign("/#note");
+    return;
+  }
+  note.open = true;
+  note.querySelector("textarea").focus();
+}
+if (location.hash === "#note") writeNote();
+
 const keys = {
   "/": search,
   j: () => move(1),
   k: () => move(-1),
   e: () => document.querySelector("[data-key=e]")?.click(),
+  n: writeNote,
   g: () => { going = Date.now(); },
   "?": () => document.getElementById("help")?.showModal(),
 };

@@ -1,6 +1,7 @@
 """Search: hits with their reasons, or every memory there is, newest first; and what an agent would get for a task."""
 
 import asyncio
+from datetime import date
 from typing import Any
 
 from starlette.responses import Response
@@ -14,18 +15,23 @@ from memd.web.visit import Visit
 MODES = ("hybrid", "text", "vector", "exact")
 FILTERS = ("kind", "tier", "role", "since", "until", "path")
 PAGE, HITS, MOST_HITS = 30, 10, 200
+PREVIEW = 280
+"""Characters of each memory in the list."""
+MOST_TODAY, SHOWN_TODAY = 200, 6
 MAX_QUERY = 10_000
 
 
 async def search(visit: Visit) -> Response:
     asked = visit.get("q").strip()[:MAX_QUERY]
     filters = _filters(visit)
+    first = not (asked or filters or visit.get("offset"))
     async with visit.client() as memory:
         found = await (_hits(memory, visit, asked, filters) if asked else _listed(memory, visit, filters))
+        today = await _today(memory, visit) if first and found["total"] else None
     return await visit.page(
         "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"),
         choices={} if visit.live else await visit.clients.choices(visit.ns), kinds=KINDS, tiers=(*TIERS, "pinned"),
-        modes=MODES, found=found, pages=_paging(visit, found, asked),
+        modes=MODES, found=found, pages=_paging(visit, found, asked), today=today,
     )  # fmt: skip
 
 
@@ -52,8 +58,19 @@ async def _hits(memory: AsyncClient, visit: Visit, asked: str, filters: dict[str
 
 async def _listed(memory: AsyncClient, visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
     offset = visit.number("offset", 0)
-    answer = await memory.call("list", {"limit": PAGE, "offset": offset, **filters, **visit.scope})
+    params = {"limit": PAGE, "offset": offset, "preview": PREVIEW, **filters, **visit.scope}
+    answer = await memory.call("list", params)
     return {**answer, "rows": answer["memories"]}
+
+
+async def _today(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
+    """The memories that were changed today, each once, and what waits for a decision."""
+    done = await memory.log(since=str(date.today()), limit=MOST_TODAY, **visit.scope)
+    by_key = {(entry["ns"], entry["key"]): entry for entry in reversed(done["entries"]) if entry["key"]}
+    newest = list(reversed(by_key.values()))
+    workspaces = (await memory.status())["workspaces"]
+    conflicts = sum(one["conflicts"] for one in workspaces if visit.ns in ("", one["ns"]))
+    return {"entries": newest[:SHOWN_TODAY], "more": len(newest[SHOWN_TODAY:]), "conflicts": conflicts}
 
 
 def _paging(visit: Visit, found: dict[str, Any], asked: str) -> dict[str, str]:
