@@ -10,11 +10,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -336,18 +338,90 @@ def test_a_token_has_its_share_of_connections_and_a_body_its_time(small: Hub, re
 def test_while_no_daemon_runs_it_says_to_come_back(served: Home) -> None:
     alone = Hub(served)
     token = alone.token("reader", "--ns", "agent", "--read")
+    tool = call("tools/call", name="memory_search", arguments={"query": "x"})
+
+    def refused(path: str, question: dict[str, Any]) -> tuple[int, str, str]:
+        body = json.dumps(question).encode()
+        with httpx2.Client(headers={"Authorization": f"Bearer {token}", "Accept": "application/json"}) as http:
+            answer = http.post(alone.url + path, content=body, headers={"Content-Type": "application/json"}, timeout=60)
+        return answer.status_code, answer.headers["retry-after"], answer.json()["error"]["data"]["code"]
+
+    def told() -> str:
+        with alone.client(token) as client, pytest.raises(NoDaemon) as error:
+            client.query("ErsatzTV")
+        return str(error.value.code)
+
     try:
         assert alone.send("GET", "/health", None, {}) == (200, {"ok": True})
         served.stop()
-        for path in ("/rpc", "/mcp"):
-            status, answer = alone.post(path, call("query", query="x"), token)
-            assert (status, answer["error"]["data"]["code"]) == (503, "no_daemon"), path
-            assert alone.said["retry-after"] == "1"
         assert alone.send("GET", "/health", None, {}) == (503, {"ok": False})
-        with alone.client(token) as client, pytest.raises(NoDaemon):
-            client.query("ErsatzTV")
+        # What needs no daemon is answered all the same.
+        assert alone.post("/mcp", call("tools/list"), token)[0] == 200
+        with ThreadPoolExecutor(3) as pool:
+            waiting = [pool.submit(refused, "/rpc", call("query", query="x")), pool.submit(refused, "/mcp", tool)]
+            assert pool.submit(told).result() == "no_daemon"
+            assert [one.result() for one in waiting] == [(503, "5", "no_daemon")] * 2
     finally:
         alone.close()
+
+
+def test_a_restart_of_the_daemon_costs_a_wait_and_no_error(served: Home) -> None:
+    """Questions and writes, over /rpc and /mcp, go on while the daemon is stopped, killed and started again."""
+    front = Hub(served)
+    token = front.token("writer", "--ns", "agent", "--write")
+    over, saved = threading.Event(), threading.Lock()
+    written: list[str] = []
+
+    def people(nth: int) -> int:
+        asked = 0
+        with front.client(token) as client:
+            while not over.is_set():
+                assert client.query("ErsatzTV")["hits"]
+                text = f"people {nth} {asked} wrote this"
+                assert client.note(text)["action"]
+                asked += 1
+                with saved:
+                    written.append(text)
+        return asked
+
+    async def agents(mode: str) -> int:
+        asked = 0
+        async with front.agent(token, mode=mode) as agent:
+            while not over.is_set():
+                found = await agent.call_tool("memory_search", {"query": "ErsatzTV"})
+                assert not found.is_error and "192.0.2.18" in found.content[0].text, found
+                text = f"agent {mode} {asked} wrote this"
+                kept = await agent.call_tool("memory_save", {"content": text})
+                assert not kept.is_error, kept
+                asked += 1
+                with saved:
+                    written.append(text)
+        return asked
+
+    try:
+        with ThreadPoolExecutor(5) as pool:
+            busy = [pool.submit(people, nth) for nth in range(3)]
+            busy += [pool.submit(asyncio.run, agents(mode)) for mode in ("legacy", MODERN)]
+            try:
+                for end in (served.stop, served.kill):
+                    before = len(written)
+                    while len(written) < before + 10 and not any(one.done() for one in busy):
+                        time.sleep(0.02)
+                    end()
+                    time.sleep(0.5)
+                    served.start().close()
+                    before = len(written)
+                    while len(written) < before + 10 and not any(one.done() for one in busy):
+                        time.sleep(0.02)
+            finally:
+                over.set()
+            assert all(one.result() > 2 for one in busy)
+        with served.wait() as client:
+            client.sync()
+            notes = "".join(path.read_text() for path in (served.path.parent / "agent").rglob("*.md"))
+        assert {text: notes.count(text) for text in written} == dict.fromkeys(written, 1)
+    finally:
+        front.close()
 
 
 # --- what they may call ---------------------------------------------------------------------------------------------
@@ -618,3 +692,14 @@ def test_many_clients_at_once(hub: Hub, reader: str) -> None:
         assert set(await asyncio.gather(*(one() for _ in range(CLIENTS)))) == {"2026-02-15#ersatztv"}
 
     played(scene)
+
+
+def test_many_agents_at_once(hub: Hub) -> None:
+    """No tool call waits for another's, and none is an error of the hub."""
+    tokens = [hub.token(f"agent{nth}", "--ns", "agent", "--read") for nth in range(5)]
+    question = call("tools/call", name="memory_search", arguments={"query": "ErsatzTV"})
+    with ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(lambda nth: hub.post("/mcp", question, tokens[nth % 5]), range(120)))
+        health = set(pool.map(lambda _: hub.send("GET", "/health", None, {})[0], range(120)))
+    assert {status for status, _ in answers} == {200} == health
+    assert all("192.0.2.18" in answer["result"]["content"][0]["text"] for _, answer in answers)

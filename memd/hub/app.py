@@ -1,6 +1,7 @@
 """The hub's routes: `/rpc` as the socket does, `/mcp` to agents, `/health` to whoever watches over it."""
 
 import asyncio
+import time
 from collections import defaultdict
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
@@ -10,23 +11,29 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memd.config.schema import Settings
 from memd.errors import MemdError, NoDaemon, TooLarge, UsageError, did_you_mean
 from memd.http_shell import BodyLimit, Rejected
 from memd.hub.access import Access
-from memd.hub.guard import ACCESS, HEALTH, MCP, RETRY, RPC, HubGuard
+from memd.hub.guard import ACCESS, HEALTH, MCP, RPC, HubGuard
 from memd.mcp.profiles import PROFILES, tools_of
 from memd.mcp.sdk_server import http_sessions
 from memd.mcp.tools import Tool
 from memd.protocol import wire
-from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
+from memd.protocol.async_client import AsyncClient, ClientPool
 from memd.protocol.method_table import LONG_TIMEOUT, METHODS
 
 CONNECTIONS = 32
 """To the daemon, for people and programs; as many for models, whose answers have secrets masked."""
 PING_SECONDS = 5.0
+RESTART_SECONDS = 10.0
+"""How long a request waits for a daemon that restarts: clients of MCP do not come back by themselves."""
+COME_BACK = {"Retry-After": "5"}
+LOOK_SECONDS = 0.1
+AWAY = "memd.away"
+"""Where in a request's scope stands that the daemon was away: to a model a failed tool would be an answer."""
 MAX_LINES = 4
 """Requests in one body of `/rpc`."""
 
@@ -41,7 +48,7 @@ class Hub:
         self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
         self._mcp = http_sessions(
-            _tools_for, lambda scope: partial(self._call, scope[ACCESS], self._masked),
+            _tools_for, lambda scope: partial(self._call_for_agent, scope),
             structured_content=settings.server.structured_content, max_bytes=settings.hub.max_request_kb * 1024,
         )  # fmt: skip
 
@@ -60,8 +67,17 @@ class Hub:
         """Whether it does so soon; all who ask at a time wait for the same answer."""
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(_pings(self._pulse))
-        done, _ = await asyncio.wait({self._look}, timeout=PING_SECONDS)
-        return bool(done) and self._look.result()
+        look = self._look
+        done, _ = await asyncio.wait({look}, timeout=PING_SECONDS)
+        return bool(done) and look.result()
+
+    async def _comes_back(self, until: float) -> bool:
+        """Whether a daemon that hung up answers again before that time."""
+        while time.monotonic() < until:
+            await asyncio.sleep(LOOK_SECONDS)
+            if await self._daemon_answers():
+                return True
+        return False
 
     # --- JSON-RPC -------------------------------------------------------------------------------------------
 
@@ -73,7 +89,7 @@ class Hub:
         access, pool = request.scope[ACCESS], self._masked if request.query_params.get("mask_secrets") else self._plain
         answers = [await self._answer(access, pool, line) for line in lines]
         away = any(isinstance(error, NoDaemon) for _, error in answers)
-        status, headers = (503, RETRY) if away else (200, {})
+        status, headers = (503, COME_BACK) if away else (200, {})
         return Response(b"".join(line for line, _ in answers), status, headers, "application/json")
 
     async def _answer(self, access: Access, pool: ClientPool, line: bytes) -> tuple[bytes, MemdError | None]:
@@ -91,21 +107,52 @@ class Hub:
         params = access.params(method, given)
         turn = self._expressions[access.token.digest] if params.get("regex") else nullcontext()
         # Shielded: a caller that hangs up leaves no write half-way, and no answer on a connection that others use.
-        result = await asyncio.shield(asyncio.ensure_future(_ask(turn, pool, method, params)))
+        result = await asyncio.shield(asyncio.ensure_future(self._ask(turn, pool, method, params)))
         return access.visible(method, result)
+
+    async def _ask(
+        self, turn: AbstractAsyncContextManager[None], pool: ClientPool, method: str, params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The daemon's answer; asked again when it restarts, which does no harm: every write here has a number."""
+        until = time.monotonic() + RESTART_SECONDS
+        async with turn:
+            while True:
+                try:
+                    async with pool.client() as memory:
+                        return await memory.call(method, params, timeout=LONG_TIMEOUT if METHODS[method].slow else None)
+                except NoDaemon:
+                    if not await self._comes_back(until):
+                        raise
 
     # --- MCP ------------------------------------------------------------------------------------------------
 
     async def _agent(self, request: Request) -> ASGIApp:
         if problem := _mcp_problem(request.scope):
             raise Rejected(400, problem)
-        if not await self._daemon_answers():
-            raise Rejected(503, NoDaemon("the daemon does not answer", "try again"), **RETRY)
-        return self._mcp.handle_request
+        return self._answer_agent
+
+    async def _answer_agent(self, scope: Scope, receive: Receive, send: Send) -> None:
+        said: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            said.append(message)
+
+        await self._mcp.handle_request(scope, receive, keep)
+        if AWAY in scope:
+            raise Rejected(503, scope[AWAY], **COME_BACK)
+        for message in said:
+            await send(message)
+
+    async def _call_for_agent(self, scope: Scope, method: str, given: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._call(scope[ACCESS], self._masked, method, given)
+        except NoDaemon as error:
+            scope[AWAY] = error
+            raise
 
 
 def _client(mask_secrets: bool = False) -> AsyncClient:
-    return AsyncClient(who="hub", retries=RETRIES, mask_secrets=mask_secrets)
+    return AsyncClient(who="hub", mask_secrets=mask_secrets)
 
 
 async def _pings(daemon: AsyncClient) -> bool:
@@ -114,13 +161,6 @@ async def _pings(daemon: AsyncClient) -> bool:
     except MemdError:
         return False
     return True
-
-
-async def _ask(
-    turn: AbstractAsyncContextManager[None], pool: ClientPool, method: str, params: dict[str, Any]
-) -> dict[str, Any]:
-    async with turn, pool.client() as memory:
-        return await memory.call(method, params, timeout=LONG_TIMEOUT if METHODS[method].slow else None)
 
 
 def _mcp_problem(scope: Scope) -> UsageError | None:
@@ -138,7 +178,7 @@ def _profile(scope: Scope) -> str:
     return QueryParams(scope["query_string"]).get("profile", "search")
 
 
-def _tools_for(scope: dict[str, Any]) -> dict[str, Tool]:
+def _tools_for(scope: Scope) -> dict[str, Tool]:
     """The tools of the profile that the address names, as far as the token may use them."""
     access: Access = scope[ACCESS]
     tools = tools_of(_profile(scope), experimental=False)

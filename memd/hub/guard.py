@@ -33,12 +33,11 @@ AT_ONCE = 8
 """Requests with one token that are answered at a time; others wait their turn, and hold up no other token."""
 TURN_SECONDS = 10.0
 """How long they wait for it."""
-RETRY = {"Retry-After": "1"}
 
 
 def wait(why: str) -> Rejected:
     """The same request may go through in a moment."""
-    return Rejected(429, Busy(why, "wait, and try again"), **RETRY)
+    return Rejected(429, Busy(why, "wait, and try again"), **{"Retry-After": "1"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ the first agent connects.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -44,7 +44,7 @@ Context = ServerRequestContext[Any, Any]
 ToolsFor = Callable[[Context], dict[str, Tool]]
 CallFor = Callable[[Context], Call]
 """The tools that a request may use, and its way to the daemon."""
-HttpScope = dict[str, Any]
+HttpScope = MutableMapping[str, Any]
 """A request as the front door knows it."""
 T = TypeVar("T")
 
@@ -85,6 +85,8 @@ class SdkServer:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            # No argument is repeated in a header; to find that out, the SDK would list all tools with every call.
+            get_tool_input_schema=lambda name: None,
             **(subscriptions if announces else {}),
         )
         # It would report every message to a tracer; memd reports to nobody.
@@ -409,4 +411,5 @@ def http_sessions(
 
 def _scope(context: Context) -> HttpScope:
     assert context.request is not None
-    return dict(context.request.scope)
+    scope: HttpScope = context.request.scope
+    return scope

@@ -10,7 +10,7 @@ import pytest
 
 from memd.indexer.maintenance import doctor
 from memd.models import Workspace
-from memd.notes.secrets import MASKED, formats, looks_made, masked, secrets_in
+from memd.notes.secrets import MASKED, formats, looks_made, masked, masked_in, secrets_in
 from tests.unit import secret_corpus as corpus
 from tests.unit.secret_corpus import armour, made
 
@@ -100,6 +100,16 @@ def test_a_secret_of_every_format_is_seen_and_masked(name: str) -> None:
     safe = masked(f"first line\n{text}\nlast line\n")
     assert secrets_in(safe) == [] and safe.startswith("first line\n") and safe.endswith("last line\n")
     assert corpus.W not in safe and not [part for part in re.findall(r"[\w+-]{24,}", text)[-1:] if part in safe]
+
+
+@pytest.mark.parametrize("name", corpus.SECRETS)
+def test_a_secret_is_masked_wherever_in_an_answer_it_stands(name: str) -> None:
+    secret = corpus.SECRETS[name]
+    for before, after in (("", ""), ("machine", "login"), ("password:", "x" * 30), ("2026-02-16", "memory/a.md")):
+        answer = {"hits": [{"path": before, "text": secret, "tags": [after]}], "total": 1}
+        assert masked_in(answer) == {
+            "hits": [{"path": masked(before), "text": masked(secret), "tags": [masked(after)]}], "total": 1
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", corpus.INNOCENT)

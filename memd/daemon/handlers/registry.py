@@ -10,8 +10,7 @@ from memd.daemon.handlers.handler_context import HandlerContext, InWorkspace, Re
 from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
 from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
-from memd.notes.secrets import masked
-from memd.prose import with_texts
+from memd.notes.secrets import masked, masked_in
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.base import Progressing, parse
 
@@ -85,7 +84,7 @@ async def _answer(ctx: HandlerContext, request: Request, call: IncomingCall) -> 
 async def _without_secrets(ctx: HandlerContext, handler: Awaitable[Result]) -> Result:
     """A handler's answer for a model to read; an error may quote a note too."""
     try:
-        return dict(await ctx.read(with_texts, await handler, masked))
+        return dict(await ctx.read(masked_in, await handler))
     except MemdError as error:
         error.message, error.hint = masked(error.message), masked(error.hint)
         raise
