@@ -338,15 +338,12 @@ def test_a_token_has_its_share_of_connections_and_a_body_its_time(small: Hub, re
 def test_while_no_daemon_runs_it_says_to_come_back(served: Home) -> None:
     alone = Hub(served)
     token = alone.token("reader", "--ns", "agent", "--read")
-    tool = call("tools/call", name="memory_search", arguments={"query": "x"})
 
-    def refused(path: str, question: dict[str, Any]) -> tuple[int, str, str]:
-        body = json.dumps(question).encode()
-        with httpx2.Client(headers={"Authorization": f"Bearer {token}", "Accept": "application/json"}) as http:
-            answer = http.post(alone.url + path, content=body, headers={"Content-Type": "application/json"}, timeout=60)
-        return answer.status_code, answer.headers["retry-after"], answer.json()["error"]["data"]["code"]
+    async def asked_by_agent() -> Any:
+        async with alone.agent(token) as agent:
+            return await agent.call_tool("memory_search", {"query": "x"})
 
-    def told() -> str:
+    def asked_by_client() -> str:
         with alone.client(token) as client, pytest.raises(NoDaemon) as error:
             client.query("ErsatzTV")
         return str(error.value.code)
@@ -355,12 +352,14 @@ def test_while_no_daemon_runs_it_says_to_come_back(served: Home) -> None:
         assert alone.send("GET", "/health", None, {}) == (200, {"ok": True})
         served.stop()
         assert alone.send("GET", "/health", None, {}) == (503, {"ok": False})
-        # What needs no daemon is answered all the same.
-        assert alone.post("/mcp", call("tools/list"), token)[0] == 200
-        with ThreadPoolExecutor(3) as pool:
-            waiting = [pool.submit(refused, "/rpc", call("query", query="x")), pool.submit(refused, "/mcp", tool)]
-            assert pool.submit(told).result() == "no_daemon"
-            assert [one.result() for one in waiting] == [(503, "5", "no_daemon")] * 2
+        with ThreadPoolExecutor(2) as pool:
+            agent, client = pool.submit(asyncio.run, asked_by_agent()), pool.submit(asked_by_client)
+            status, answer = alone.post("/rpc", call("query", query="x"), token)
+            assert (status, answer["error"]["data"]["code"]) == (503, "no_daemon")
+            assert alone.said["retry-after"] == "5"
+            # A model is told in words: few programs show it a status of HTTP.
+            assert agent.result().is_error and "memory_search_fail: " in agent.result().content[0].text
+            assert client.result() == "no_daemon"
     finally:
         alone.close()
 

@@ -11,7 +11,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
 from memd.config.schema import Settings
 from memd.errors import MemdError, NoDaemon, TooLarge, UsageError, did_you_mean
@@ -32,8 +32,6 @@ RESTART_SECONDS = 10.0
 """How long a request waits for a daemon that restarts: clients of MCP do not come back by themselves."""
 COME_BACK = {"Retry-After": "5"}
 LOOK_SECONDS = 0.1
-AWAY = "memd.away"
-"""Where in a request's scope stands that the daemon was away: to a model a failed tool would be an answer."""
 MAX_LINES = 4
 """Requests in one body of `/rpc`."""
 
@@ -48,7 +46,7 @@ class Hub:
         self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
         self._mcp = http_sessions(
-            _tools_for, lambda scope: partial(self._call_for_agent, scope),
+            _tools_for, lambda scope: partial(self._call, scope[ACCESS], self._masked),
             structured_content=settings.server.structured_content, max_bytes=settings.hub.max_request_kb * 1024,
         )  # fmt: skip
 
@@ -129,26 +127,7 @@ class Hub:
     async def _agent(self, request: Request) -> ASGIApp:
         if problem := _mcp_problem(request.scope):
             raise Rejected(400, problem)
-        return self._answer_agent
-
-    async def _answer_agent(self, scope: Scope, receive: Receive, send: Send) -> None:
-        said: list[Message] = []
-
-        async def keep(message: Message) -> None:
-            said.append(message)
-
-        await self._mcp.handle_request(scope, receive, keep)
-        if AWAY in scope:
-            raise Rejected(503, scope[AWAY], **COME_BACK)
-        for message in said:
-            await send(message)
-
-    async def _call_for_agent(self, scope: Scope, method: str, given: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return await self._call(scope[ACCESS], self._masked, method, given)
-        except NoDaemon as error:
-            scope[AWAY] = error
-            raise
+        return self._mcp.handle_request
 
 
 def _client(mask_secrets: bool = False) -> AsyncClient:
@@ -178,7 +157,7 @@ def _profile(scope: Scope) -> str:
     return QueryParams(scope["query_string"]).get("profile", "search")
 
 
-def _tools_for(scope: Scope) -> dict[str, Tool]:
+def _tools_for(scope: dict[str, Any]) -> dict[str, Tool]:
     """The tools of the profile that the address names, as far as the token may use them."""
     access: Access = scope[ACCESS]
     tools = tools_of(_profile(scope), experimental=False)

@@ -8,7 +8,7 @@ the first agent connects.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -44,7 +44,7 @@ Context = ServerRequestContext[Any, Any]
 ToolsFor = Callable[[Context], dict[str, Tool]]
 CallFor = Callable[[Context], Call]
 """The tools that a request may use, and its way to the daemon."""
-HttpScope = MutableMapping[str, Any]
+HttpScope = dict[str, Any]
 """A request as the front door knows it."""
 T = TypeVar("T")
 
@@ -411,5 +411,4 @@ def http_sessions(
 
 def _scope(context: Context) -> HttpScope:
     assert context.request is not None
-    scope: HttpScope = context.request.scope
-    return scope
+    return dict(context.request.scope)

@@ -84,15 +84,9 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def _matches(text: str, table: str) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
     """The matches of a table's patterns, which `re` compiles with the first text and keeps."""
-    for one in {number: one for hint, number, one in _hinted(table) if hint in text}.values():
-        yield from ((one, match) for match in re.finditer(one["pattern"], text))
-
-
-@cache
-def _hinted(table: str) -> list[tuple[str, int, dict[str, Any]]]:
-    """Each hint of a table, with the number and the entry that it is for; split once: every answer is searched."""
-    entries = enumerate(formats()[table])
-    return [(hint, number, one) for number, one in entries for hint in one["hints"].split()]
+    for one in formats()[table]:
+        if any(hint in text for hint in one["hints"].split()):
+            yield from ((one, match) for match in re.finditer(one["pattern"], text))
 
 
 def _lines_with_hints(text: str) -> set[tuple[int, int]]:
@@ -101,7 +95,7 @@ def _lines_with_hints(text: str) -> set[tuple[int, int]]:
     if len(low) != len(text):
         return {(0, len(text))}
     spans = set()
-    for hint in _word_hints():
+    for hint in " ".join(formats()["words"].values()).split():
         at = low.find(hint)
         while at >= 0:
             end = text.find("\n", at)
@@ -109,11 +103,6 @@ def _lines_with_hints(text: str) -> set[tuple[int, int]]:
             spans.add((text.rfind("\n", 0, at) + 1, end))
             at = low.find(hint, end)
     return spans
-
-
-@cache
-def _word_hints() -> list[str]:
-    return " ".join(formats()["words"].values()).split()
 
 
 def looks_made(value: str) -> bool:
@@ -158,7 +147,7 @@ def refuse(*texts: str) -> None:
 def masked(text: str) -> str:
     """The text with what looks like a secret masked; it has as many lines as before."""
     parts, at = [], 0
-    for kind, start, end in _apart(_spans(text)):
+    for kind, start, end in _apart([*_whole(text), *_key_lines(text)]):
         parts += [text[at:start], MASK.format(kind), "\n" * text.count("\n", start, end)]
         at = end
     return "".join([*parts, text[at:]]) if parts else text
@@ -173,11 +162,8 @@ def masked_in(value: Any) -> Any:
         return text
 
     with_texts(value, collected)
-    return with_texts(value, masked) if _spans("\n".join(texts)) else value
-
-
-def _spans(text: str) -> list[Span]:
-    return [*_whole(text), *_key_lines(text)]
+    whole = "\n".join(texts)
+    return value if masked(whole) == whole else with_texts(value, masked)
 
 
 def _whole(text: str) -> Iterator[Span]:

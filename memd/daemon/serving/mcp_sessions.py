@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.process.system import give_way
@@ -21,29 +21,24 @@ from memd.indexer.record.history import PEOPLE
 from memd.mcp.tools import Call
 from memd.protocol.methods import METHODS
 
+if TYPE_CHECKING:
+    from memd.mcp.sdk_server import McpSession
+
 log = logging.getLogger("memd.mcp")
 
 MAX_CLIENT_NAME = 40
-
-
-class RunningSession(Protocol):
-    """A session, as the daemon sees it."""
-
-    def files_changed(self, paths: tuple[str, ...]) -> None: ...
-
-    async def run(self, lines: LineReader) -> None: ...
 
 
 class McpSessions:
     """Every open session. Sessions come and go on the loop; the writer reports changes from its own thread."""
 
     def __init__(self) -> None:
-        self._all: dict[RunningSession, ClientConnection] = {}
+        self._all: dict[McpSession, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
         self._loading = threading.Lock()
         self._loader: threading.Thread | None = None
 
-    async def run(self, session: RunningSession, connection: ClientConnection, lines: LineReader) -> None:
+    async def run(self, session: McpSession, connection: ClientConnection, lines: LineReader) -> None:
         """Leave a connection to a session, until that ends."""
         self._all = {**self._all, session: connection}
         try:
