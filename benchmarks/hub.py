@@ -1,4 +1,5 @@
-"""Measures what the hub adds: the same questions by turns on the socket, over /rpc and over /mcp, and many at once.
+"""Measures what the hub adds: the same questions by turns on the socket, over /rpc and over /mcp, and many at once; and
+the processor time of a question by each way, with many clients asking.
 
 python benchmarks/hub.py [--chunks 10000] [--rounds 200] [--clients 200] [--keep DIR]
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from store import Store, prepare
 
+from memd.config import tokens
 from memd.protocol.async_client import AsyncClient
 from memd.protocol.client import Client
 
@@ -31,6 +34,11 @@ MOST_ABOVE_MS = 5.0
 QUESTIONS = ("how is the backup restored", "handbook", "who decides about the budget", "the import that fails")
 MODERN = "2026-07-28"
 WAYS = ("on the socket", "over /rpc")
+HANDSHAKE = "2025-06-18"
+BUSY_WAYS = ("on the socket", "over /rpc", f"over /mcp, {MODERN}", f"over /mcp, {HANDSHAKE}")
+TOKENS, EACH, TURNS = 25, 2, 3
+"""Tokens that many clients share, questions of each client, and how often each way has its turn."""
+MOST_MCP_MS = 3.0
 
 
 class Hub:
@@ -46,6 +54,9 @@ class Hub:
         add = [sys.executable, "-m", "memd", "token", "add", "bench", "--ns", "notes", "--read"]
         subprocess.run([*add[:4], "revoke", "bench"], env=home.env, capture_output=True, check=False)
         self.token = subprocess.run(add, env=home.env, capture_output=True, text=True, check=True).stdout.strip()
+        # The hub answers eight requests with a token at a time; a team has a token for each of its agents.
+        os.environ["MEMD_HOME"] = str(home.path)
+        self.tokens = [tokens.add(f"{nth}-{time.time_ns()}", ("notes",), write=False)[1] for nth in range(TOKENS)]
 
     @asynccontextmanager
     async def agent(self) -> AsyncIterator[Any]:
@@ -90,9 +101,8 @@ async def _figures(home: Home, hub: Hub, rounds: int, clients: int) -> list[Figu
         _by_turns([lambda text: direct.query(text, ns="notes", limit=5), lambda text: remote.query(text, limit=5)], nth)
         for nth in range(-5, rounds)
     ][5:]
-    before = hub.cpu_ms()
     mcp = await _mcp(hub, rounds)
-    cpu = (hub.cpu_ms() - before) / rounds
+    cpu = await _cpu_by_turns(home, hub, clients)
     served, seconds = await _at_once(hub, clients)
     return [
         *(figure for nth, way in enumerate(WAYS) for figure in spread(f"ping {way}", [took[nth] for took in pings])),
@@ -100,7 +110,11 @@ async def _figures(home: Home, hub: Hub, rounds: int, clients: int) -> list[Figu
         Figure("ping over /rpc above the socket, p50", _above(pings), most=MOST_ABOVE_MS),
         Figure("query over /rpc above the socket, p50", _above(asked), most=MOST_ABOVE_MS, note="one after the other"),
         *spread("memory_search over /mcp", mcp, note="the SDK's client, whose own work counts too"),
-        Figure("CPU of the hub for a memory_search", cpu),
+        *(
+            Figure(f"CPU of hub and daemon for a question {way}", ms, note=f"{clients} clients")
+            for way, ms in cpu.items()
+        ),
+        Figure("CPU over /mcp above /rpc", cpu[BUSY_WAYS[2]] - cpu[BUSY_WAYS[1]], most=MOST_MCP_MS),
         Figure(f"{clients} new clients at once, answered", float(served), "of them"),
         Figure(f"{clients} new clients at once, until the last answer", seconds * 1000),
         Figure("memory of the hub", hub.memory_mb(), "MB"),
@@ -136,6 +150,77 @@ def _timed(ask: Callable[[str], Any], question: str) -> float:
     began = time.perf_counter()
     ask(question)
     return (time.perf_counter() - began) * 1000
+
+
+async def _cpu_by_turns(home: Home, hub: Hub, clients: int) -> dict[str, float]:
+    """Milliseconds of hub, daemon and its processes for a question by each way, the middle of some turns."""
+    took: dict[str, list[float]] = {way: [] for way in BUSY_WAYS}
+    for turn in range(TURNS + 1):
+        for way in BUSY_WAYS:
+            visitors = [await Visitor.of(way, home, hub, nth) for nth in range(clients)]
+            before = home.cpu_seconds() * 1000 + hub.cpu_ms()
+            await asyncio.gather(*(visitor.ask() for visitor in visitors))
+            spent = home.cpu_seconds() * 1000 + hub.cpu_ms() - before
+            for visitor in visitors:
+                visitor.close()
+            # The first turn meets questions that have no vector yet.
+            took[way] += [spent / clients / EACH] * bool(turn)
+    return {way: median(times) for way, times in took.items()}
+
+
+class Visitor:
+    """A client that costs next to nothing itself: a connection, and the bytes of its questions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str, head: str) -> None:
+        self._reader, self._writer, self._way, self._head = reader, writer, way, head
+
+    @classmethod
+    async def of(cls, way: str, home: Home, hub: Hub, nth: int) -> Visitor:
+        if way == BUSY_WAYS[0]:
+            return cls(*await asyncio.open_unix_connection(home.socket, limit=1 << 24), way, "")
+        host, port = hub.url.removeprefix("http://").split(":")
+        version = way.rpartition(" ")[2]
+        path, extra = ("/mcp", f"Mcp-Protocol-Version: {version}\r\n") if "/mcp" in way else ("/rpc", "")
+        if version == MODERN:
+            extra += "Mcp-Method: tools/call\r\nMcp-Name: memory_search\r\n"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {hub.tokens[nth % TOKENS]}\r\n"
+            f"Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{extra}"
+        )
+        return cls(*await asyncio.open_connection(host, int(port), limit=1 << 24), way, head)
+
+    async def ask(self) -> None:
+        for nth in range(EACH):
+            body = json.dumps(self._question(f"{QUESTIONS[nth % len(QUESTIONS)]} {nth}")).encode()
+            answer = await (self._over_http(body) if self._head else self._on_socket(body))
+            assert b'"result"' in answer and b'"isError":true' not in answer, answer
+
+    def _question(self, text: str) -> dict[str, Any]:
+        method, params = "query", {"query": text, "limit": 5, "explain": True}
+        if not self._head:
+            params["ns"] = "notes"
+        if "/mcp" in self._way:
+            method, params = "tools/call", {"name": "memory_search", "arguments": {"query": text}}
+        if MODERN in self._way:
+            about = {
+                "protocolVersion": MODERN,
+                "clientCapabilities": {},
+                "clientInfo": {"name": "bench", "version": "1"},
+            }
+            params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in about.items()}
+        return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+    async def _on_socket(self, body: bytes) -> bytes:
+        self._writer.write(body + b"\n")
+        return await self._reader.readline()
+
+    async def _over_http(self, body: bytes) -> bytes:
+        self._writer.write(f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        return await self._reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 async def _at_once(hub: Hub, clients: int) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""The services of deploy/team.yaml as processes: two daemons, two hubs, a Chroma server, a proxy that divides by path."""
+"""The services of deploy/team.yaml as processes: two daemons and hubs, a Chroma server, a proxy that divides by path."""
 
 from __future__ import annotations
 
@@ -129,7 +129,8 @@ def test_both_keep_their_collections_in_the_one_chroma_server(team: Team) -> Non
             client.sync(vectors=True)
 
             def in_step(name: str = f"{part}: vectors") -> bool:
-                return {one["name"]: one["state"] for one in client.doctor()["findings"]}[name] == "ok"
+                states = {one["name"]: one["state"] for one in client.doctor()["findings"]}
+                return bool(states[name] == "ok")
 
             eventually(in_step, WAIT)
             assert client.status()["degraded"] == []
