@@ -1,4 +1,4 @@
-"""The services of deploy/team.yaml as processes: two daemons and hubs, a Chroma server, a proxy that divides by path."""
+"""The services of deploy/team.yaml as processes: two daemons and hubs, one Chroma server, a proxy that divides them."""
 
 from __future__ import annotations
 
