@@ -31,7 +31,7 @@ PING_SECONDS = 5.0
 RESTART_SECONDS = 10.0
 """How long a request waits for a daemon that restarts: clients of MCP do not come back by themselves."""
 COME_BACK = {"Retry-After": "5"}
-LOOK_SECONDS = 0.1
+AGAIN_SECONDS = 0.25
 MAX_LINES = 4
 """Requests in one body of `/rpc`."""
 
@@ -69,14 +69,6 @@ class Hub:
         done, _ = await asyncio.wait({look}, timeout=PING_SECONDS)
         return bool(done) and look.result()
 
-    async def _comes_back(self, until: float) -> bool:
-        """Whether a daemon that hung up answers again before that time."""
-        while time.monotonic() < until:
-            await asyncio.sleep(LOOK_SECONDS)
-            if await self._daemon_answers():
-                return True
-        return False
-
     # --- JSON-RPC -------------------------------------------------------------------------------------------
 
     async def _rpc(self, request: Request) -> ASGIApp:
@@ -105,22 +97,8 @@ class Hub:
         params = access.params(method, given)
         turn = self._expressions[access.token.digest] if params.get("regex") else nullcontext()
         # Shielded: a caller that hangs up leaves no write half-way, and no answer on a connection that others use.
-        result = await asyncio.shield(asyncio.ensure_future(self._ask(turn, pool, method, params)))
+        result = await asyncio.shield(asyncio.ensure_future(_ask(turn, pool, method, params)))
         return access.visible(method, result)
-
-    async def _ask(
-        self, turn: AbstractAsyncContextManager[None], pool: ClientPool, method: str, params: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The daemon's answer; asked again when it restarts, which does no harm: every write here has a number."""
-        until = time.monotonic() + RESTART_SECONDS
-        async with turn:
-            while True:
-                try:
-                    async with pool.client() as memory:
-                        return await memory.call(method, params, timeout=LONG_TIMEOUT if METHODS[method].slow else None)
-                except NoDaemon:
-                    if not await self._comes_back(until):
-                        raise
 
     # --- MCP ------------------------------------------------------------------------------------------------
 
@@ -140,6 +118,22 @@ async def _pings(daemon: AsyncClient) -> bool:
     except MemdError:
         return False
     return True
+
+
+async def _ask(
+    turn: AbstractAsyncContextManager[None], pool: ClientPool, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """The daemon's answer; asked again when it restarts, which does no harm: every write here has a number."""
+    async with turn:
+        until = time.monotonic() + RESTART_SECONDS
+        while True:
+            try:
+                async with pool.client() as memory:
+                    return await memory.call(method, params, timeout=LONG_TIMEOUT if METHODS[method].slow else None)
+            except NoDaemon:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(AGAIN_SECONDS)
 
 
 def _mcp_problem(scope: Scope) -> UsageError | None:

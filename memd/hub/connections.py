@@ -69,10 +69,6 @@ class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         """Whether no request is under way."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
-    @property
-    def gone(self) -> bool:
-        return self.transport.is_closing()
-
     def belongs_to(self, owner: str) -> bool:
         """Count it as a token's; False where that has as many as it may have."""
         return self._others.add(self, owner)

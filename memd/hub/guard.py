@@ -80,7 +80,7 @@ class HubGuard(HttpGuard):
             raise wait(f"{AT_ONCE} requests with this token are under way") from None
         try:
             # Nothing is done for a caller that has hung up meanwhile.
-            if connection is None or not connection.gone:
+            if connection is None or not connection.transport.is_closing():
                 await self.app(scope, receive, send)
         finally:
             turn.release()
