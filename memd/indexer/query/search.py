@@ -106,8 +106,9 @@ class SearchResult:
         )
         agreed = best.ranks.get("text") == best.ranks.get("vector") == 1 and words.of_words
         known, nearness = max(words.known, had), result.nearness
-        # A meaning that agrees with the words makes nothing less sure than they do alone.
-        sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if agreed else nearness})
+        # A meaning that agrees with the words, or is only its memory's, makes nothing less sure than they do alone.
+        alone = agreed or best.parts.get("by_memory")
+        sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if alone else nearness})
         every = result.words or words
         # A rare word, a near spelling or a part of a word is more than nothing.
         some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)

@@ -86,23 +86,33 @@ class ChunkFacts:
         """How near each is in meaning, on the model's own scale: 0 is any two notes, 1 a paraphrase, everywhere."""
         self.section_near: Floats | None = None
         """The same of the nearest chunk of its memory."""
+        self.by_memory: NDArray[np.bool_] | None = None
+        """Whether each has no vector yet, and another chunk of its memory has."""
         self.translated: NDArray[np.bool_] | None = None
         """Whether each is in another language than the question."""
         if meaning is not None:
-            near = _completed(meaning.near(index, memories.chunks), earned)
+            near, by_memory = _completed(meaning.near(index, memories.chunks), earned, memories)
             best = np.full(memories.count, -1.0)
             np.maximum.at(best, memories.memory, near)
             self.near, self.section_near = near[own], best[memories.memory[own]]
+            self.by_memory = by_memory[own]
             self.translated = meaning.translated(index, [memories.chunks[at] for at in own])
 
 
-def _completed(near: Floats, earned: Floats) -> Floats:
-    """A chunk without a vector yet is judged by its words: as near as the nearest that has no more of them."""
-    unknown = np.isnan(near)
+def _completed(near: Floats, earned: Floats, memories: CandidateMemories) -> tuple[Floats, NDArray[np.bool_]]:
+    """The nearness of all, and for which of them their memory stands.
+
+    A chunk without a vector yet is judged by its words: as near as the nearest that has no more of them. Where another
+    chunk of its memory has a vector, that counts half: more was worse than words alone, where memories are long.
+    """
+    unknown, of_memory = np.isnan(near), np.full(memories.count, np.nan)
     complete = np.where(unknown, 0.0, near)
     for at in np.flatnonzero(unknown & (earned > 0)):
         complete[at] = np.max(near[~unknown & (earned <= earned[at])], initial=0.0)
-    return complete
+    np.fmax.at(of_memory, memories.memory, near)
+    stands = of_memory[memories.memory]
+    by_memory = unknown & ~np.isnan(stands)
+    return np.where(by_memory, (complete + stands) / 2, complete), by_memory
 
 
 def _named(chunks: ChunkFacts) -> Values:
@@ -170,6 +180,8 @@ OF_A_CHUNK = (
     Signal("meaning", 0.85, lambda chunks: chunks.near, CORE),
     # The nearest chunk of the memory: what the section means.
     Signal("section_meaning", 1.35, lambda chunks: chunks.section_near, CORE),
+    # It adds nothing: it says that both are its memory's, since the chunk has no vector of its own yet.
+    Signal("by_memory", 0.0, lambda chunks: chunks.by_memory),
     # What a chunk in another language than the question is credited with for the words that it cannot have: as much as
     # chunks of its nearness have in the question's own language.
     Signal("translated", 1.6, _credit, EXTRA),
