@@ -1,14 +1,21 @@
 """How many chunks a second the daemon embeds, beside the bare model in a process of its own on the same texts.
 
 The two take turns, so that what else the machine does meanwhile slows both. `make bench PARTS=embedding`
+`ARGS=--server`: the daemon's own processor time for a chunk, with an embedding server that takes none.
+`ARGS=--passes`: how long until every memory has a vector, and until every chunk has.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import random
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import corpus
@@ -61,12 +68,112 @@ def _embedded(client: Client, least: int) -> tuple[int, float]:
     return int(told), time.monotonic()
 
 
+# --- a server that takes no time ------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Answer each text with one of a hundred vectors that were made before; the first line printed is the port."""
+    chance = random.Random(1)
+    made = [json.dumps([round(chance.gauss(0, 1), 6) for _ in range(384)]) for _ in range(100)]
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+            rows = ", ".join(made[hash(text) % len(made)] for text in texts)
+            self._reply(f'{{"embeddings": [{rows}]}}'.encode())
+
+        def do_GET(self) -> None:
+            self._reply(b'{"models": []}')
+
+        def _reply(self, answer: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+def beside_server(place: Path, chunks: int) -> str:
+    """The processor time of the daemon for a chunk, less that of a start."""
+    home = Home(place / "home")
+    home.configure()
+    corpus.write(home.workspace, chunks)
+    home.take_in(home.start(MEMD_EMBEDDING__PROVIDER="none"))
+    home.stop()
+    server = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        took = [_until_embedded(home, MEMD_EMBEDDING__PROVIDER="ollama", MEMD_EMBEDDING__URL=url) for _ in range(2)]
+    finally:
+        server.kill()
+        server.wait()
+    (cpu, wall, made), (start, _, _) = took
+    return f"{made} chunks in {wall:.0f} s: {(cpu - start) / made * 1000:.2f} ms of the daemon's CPU time each"
+
+
+def _until_embedded(home: Home, **env: str) -> tuple[float, float, int]:
+    """CPU time and wall time until nothing is pending, and how many chunks were embedded since the start."""
+    began, client = time.monotonic(), home.start(**env)
+    while client.status()["model"]["state"] != "ready" or client.status()["pending"]:
+        time.sleep(0.2)
+    result = home.cpu_seconds(), time.monotonic() - began, client.status()["embedded"]
+    home.stop()
+    return result
+
+
+# --- the two passes -------------------------------------------------------------------------------------------
+
+LACKING = """
+SELECT COUNT(*), COUNT(DISTINCT memory) - COUNT(DISTINCT IIF(made, memory, NULL)), COUNT(DISTINCT memory), SUM(made)
+FROM (SELECT memory, EXISTS (SELECT 1 FROM vectors v WHERE v.digest = c.digest) AS made FROM chunks c)"""
+
+
+def passes(place: Path, chunks: int) -> str:
+    """When every memory of a new workspace had a vector, and when every chunk had, in CPU time and by the clock."""
+    home, told = Home(place / "home"), list[str]()
+    home.configure()
+    corpus.write(home.workspace, chunks)
+    home.take_in(home.start(MEMD_EMBEDDING__PROVIDER="none"))
+    home.stop()
+    began, client = time.monotonic(), home.start()
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        while True:
+            every, without, memories, made = ledger.execute(LACKING).fetchone()
+            took = f"{time.monotonic() - began:.0f} s, {home.cpu_seconds():.0f} s of CPU time"
+            if not told and not without:
+                told.append(f"{memories} memories: {took} ({made} of {every} chunks)")
+            if made == every:
+                break
+            time.sleep(1.0)
+    assert client.status()["pending"] == 0
+    home.stop()
+    return f"{told[0]}; complete: {took}"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--chunks", type=int, default=800)
     options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--bare", nargs=2, type=Path)
+    options.add_argument("--server", action="store_true")
+    options.add_argument("--serve", action="store_true")
+    options.add_argument("--passes", action="store_true")
     given = options.parse_args()
+    if given.serve:
+        serve()
+    if given.server or given.passes:
+        with workplace(None) as place:
+            print((beside_server if given.server else passes)(place, given.chunks))
+        return
     if given.bare:
         print(bare(*given.bare, given.chunks))
         return

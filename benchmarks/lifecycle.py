@@ -104,7 +104,8 @@ class Replay:
             self.index.text.tidy()
         model = self.stores.model
         assert model is not None
-        rows = vector_table.pending(self.stores.ledger.reader, model.id, 10_000)
+        reader = self.stores.ledger.reader
+        rows = vector_table.unembedded(reader, model.id, vector_table.pending(reader, model.id, 10_000))
         if rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
             ingest.save_vectors(self.stores, model, rows, model.embedder.embed(texts))

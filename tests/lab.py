@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from sqlite3 import Row
 
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.scan import scan
@@ -14,6 +15,7 @@ from memd.indexer.model.embedder import Embedder, HashEmbedder
 from memd.indexer.query.search import search
 from memd.indexer.store import vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
@@ -49,10 +51,15 @@ class Lab:
 
     def embed(self) -> None:
         model = self.stores.model
-        rows = vector_table.pending(self.stores.ledger.reader, model.id, 10_000) if model is not None else []
+        rows = self.unembedded(model) if model is not None else []
         if model is not None and rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
             ingest.save_vectors(self.stores, model, rows, model.embedder.embed(texts))
+
+    def unembedded(self, model: ActiveModel, among: str = "1") -> list[Row]:
+        """The chunks that have no vector of a model, in the order of need."""
+        reader = self.stores.ledger.reader
+        return vector_table.unembedded(reader, model.id, vector_table.pending(reader, model.id, 10_000, 0, among))
 
     def ask(self, query: str, *ns: str, limit: int = 8, mode: str = "hybrid", explain: bool = False) -> Answer:
         asked = Ask(query, ns or tuple(self.stores.indexes), limit=limit, mode=mode, explain=explain, today=TODAY)

@@ -16,7 +16,6 @@ from memd.config.schema import EmbeddingSettings
 from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.indexing import ingest
 from memd.indexer.model.embedder import load_embedder
-from memd.indexer.store import vector_table
 from memd.indexer.store.vector_table import embedded_text
 from memd.models import Ask, Workspace
 from memd.protocol.client import Client
@@ -432,7 +431,7 @@ def test_some_vectors_never_give_less_than_none(tmp_path: Path) -> None:
     lab.stores.open_index(Workspace("agent", tmp_path / "agent"))
     lab.save({str(file.relative_to(examples)): file.read_text() for file in sorted(examples.rglob("*.md"))})
     assert lab.stores.model is not None
-    rows = vector_table.pending(lab.stores.ledger.reader, lab.stores.model.id, 1_000)
+    rows = lab.unembedded(lab.stores.model)
     random.Random(2).shuffle(rows)
     tasks = ["restart the media server after an update", "which router do we use", "set up the backup of the server"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from memd.config.schema import EmbeddingSettings
+from memd.daemon.embedding.backlog import IN_FLIGHT
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
 from memd.indexer.model import embedding_server
 from memd.indexer.model.embedder import Embedder, HashEmbedder
 from memd.indexer.model.embedding_server import ServerEmbedder
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import measure
 from tests.conftest import PATIENCE, Home
 from tests.embedding_server import FAULTS, EmbeddingServer
@@ -309,6 +311,41 @@ def test_a_daemon_says_when_its_server_is_away_and_goes_on_when_it_is_back(
         assert client.doctor()["ok"]
     traces = [home.log, *(file.read_bytes().decode(errors="replace") for file in home.state.glob("*.*"))]
     assert KEY not in "".join(traces)
+
+
+def test_a_server_has_several_batches_at_once(home: Home, workspace: Path, server: EmbeddingServer):
+    notes, together, plain = "".join(f"## Bird {nth}\n\nsmew {nth}\n\n" for nth in range(64)), Together(), server.embed
+    (workspace / "MEMORY.md").write_text(notes)
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        if any("smew" in text for text in texts):
+            together.come()
+        return plain(texts)
+
+    server.embed = embed
+    place = f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n'
+    home.configure(f'[embedding]\nprovider = "ollama"\nurl = "{server.url}"\nbatch = 2\n\n{place}')
+    with home.start() as client:
+        client.sync(vectors=True)
+        assert client.status()["workspaces"][0]["vectors"] >= 64
+        assert together.most == IN_FLIGHT
+        assert client.query("smew 7", mode="vector", limit=1)["hits"][0]["heading"].endswith("Bird 7")
+
+
+class Together:
+    """Counts how many come at once; each waits a moment for the others."""
+
+    def __init__(self) -> None:
+        self.most = self._inside = 0
+        self._changed = threading.Condition()
+
+    def come(self) -> None:
+        with self._changed:
+            self._inside += 1
+            self.most = max(self.most, self._inside)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= IN_FLIGHT, 2.0)
+            self._inside -= 1
 
 
 def test_what_has_no_vector_is_pending_while_the_server_fails(home: Home, workspace: Path, server: EmbeddingServer):

@@ -164,8 +164,12 @@ def test_times_are_said_from_now_on_a_terminal_and_stay_the_same_in_a_pipe(monke
 
 
 def test_progress_and_durations_read_well():
-    assert daemon_calls.progress_line("text", 5, 10, 4) == "indexing   [###############...............]  5/10  4 s left"
+    assert (
+        daemon_calls.progress_line("text", 5, 10, 4)
+        == "indexing   [###############...............]  5/10  1/s, 4 s left"
+    )
     assert daemon_calls.progress_line("text", 1, 10, 120).endswith("1/10  18 min left")
+    assert daemon_calls.progress_line("vectors", 1200, 3400, 600).endswith("1200/3400  2/s, 18 min left")
     assert daemon_calls.progress_line("vectors", 0, 0, 0).startswith("embedding  [####")
     assert [timespans.duration(s) for s in (0.25, 42, 600, 7200, 11100, 200_000)] == [
         "0.2 s", "42 s", "10 min", "2 h", "3 h 5 min", "2 days",
@@ -175,10 +179,11 @@ def test_progress_and_durations_read_well():
 def test_status_names_what_is_degraded_and_the_way_out():
     told = {
         "version": "1", "pid": 2, "uptime_s": 5, "workspaces": [], "jobs": [], "pending_files": 2, "eta_s": 30,
-        "pending_vectors": 900, "model": {"provider": "local", "state": "failed", "note": "no such file"},
+        "vectors_per_s": 30.0, "pending_vectors": 900,
+        "model": {"provider": "local", "state": "failed", "note": "no such file"},
         "degraded": ["vectors"],
         "degraded_details": [{"what": "vectors", "why": "the model\x1b is gone", "fix": "memd config check"}],
     }  # fmt: skip
     shown = reports.status(told)
     assert "degraded  vectors: the model␛ is gone\n          → memd config check" in shown
-    assert "pending   2 files and 900 vectors, about 30 s left" in shown
+    assert "pending   2 files and 900 vectors, 30 a second, about 30 s left" in shown

@@ -18,7 +18,6 @@ from memd.indexer.language.words import STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import HashEmbedder, load_embedder
 from memd.indexer.query.meaning import QuestionFuture
-from memd.indexer.store import vector_table
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text, sentence_pieces
 from memd.models import Answer
@@ -159,7 +158,7 @@ def partial(lab: Lab) -> None:
 
 
 def embed(lab: Lab, model: ActiveModel, among: str, part: int) -> None:
-    rows = vector_table.pending(lab.stores.ledger.reader, model.id, 10_000, 0, among)[::part]
+    rows = lab.unembedded(model, among)[::part]
     texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
     pieces = [sentence_pieces(row["text"]) if model is lab.stores.multilingual else [] for row in rows]
     vectors = [model.embedder.embed([text, *some]) for text, some in zip(texts, pieces, strict=True)]

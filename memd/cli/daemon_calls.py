@@ -153,12 +153,13 @@ class ProgressBar:
 
 
 def progress_line(phase: str, done: int, total: int, seconds: float) -> str:
-    """`indexing  [#####.....]  120/340  18 min left`."""
+    """`indexing  [#####.....]  1200/3400  2/s, 18 min left`."""
     share = min(1.0, done / total) if total else 1.0
     filled = round(share * BAR_WIDTH)
     left = ""
     if 0 < share < 1 and seconds > 1:
         from memd.cli.reports import span
 
-        left = f"  {span(seconds * (1 - share) / share)} left"
+        rate = f"{done / seconds:.0f}/s, " if done > seconds else ""
+        left = f"  {rate}{span(seconds * (1 - share) / share)} left"
     return f"{PHASES.get(phase, phase):<9}  [{'#' * filled}{'.' * (BAR_WIDTH - filled)}]  {done}/{total}{left}"

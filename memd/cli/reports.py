@@ -94,7 +94,8 @@ def _pending(result: Mapping[str, Any]) -> str:
         left_out = any(not file.get("searched") for entry in result["workspaces"] for file in entry.get("skipped", ()))
         return "nothing; everything on disk can be found" + (" but what is left out" if left_out else "")
     parts = [count(number, what) for number, what in ((files, "file"), (vectors, "vector")) if number]
-    left = f", about {duration(result['eta_s'])} left" if result.get("eta_s") else ""
+    rate, eta = result.get("vectors_per_s"), result.get("eta_s")
+    left = f", {rate:g} a second, about {duration(eta)} left" if rate and eta else ""
     return " and ".join(parts) + left
 
 
@@ -230,7 +231,8 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
         return f"{name} {verb} ({root}), and no file matches yet\n  {looks}{instead}"
     text = f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"
     pending = result.get("pending") or 0
-    return text + (f"\n  {pending} still to be embedded; text search works meanwhile" if pending else "")
+    later = f"\n  {pending} still to be embedded (memd status tells how long); text search works meanwhile"
+    return text + (later if pending else "")
 
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:

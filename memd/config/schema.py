@@ -98,6 +98,9 @@ class EmbeddingSettings(Section):
     """Scale the vectors of a model of your own to length one."""
     threads: Annotated[int, between(1, 64)] = 2
     """Threads the model may use."""
+    share: Annotated[float, between(0.05, 1.0)] = 1.0
+    """How much of the time missing vectors are made; on battery it is half of that. After a question they are made on
+    one processor for some seconds."""
     multilingual: bool = True
     """Beside the model that comes with memd, which is English, load another one where notes or questions are in other
     languages."""

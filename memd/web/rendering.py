@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from memd.protocol.safe_text import neutralise
-from memd.timespans import CALENDAR, in_unit, local_time, seconds_until
+from memd.timespans import CALENDAR, duration, in_unit, local_time, seconds_until
 from memd.version import __version__
 from memd.web.markdown import OWN_COMMENT, render_marked, without_heading
 
@@ -96,10 +96,9 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, finalize=_finalize,
         trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
-    made.filters |= {"ago": ago, "moment": local_time, "day": day_of, "times": times, "plain": plain}
-    made.filters["count"] = "{:,}".format
-    # A text as it is, for a field that will be sent back.
-    made.filters["exact"] = escape
+    made.filters |= {"ago": ago, "moment": local_time, "day": day_of, "times": times, "count": "{:,}".format}
+    # `exact`: a text as it is, for a field that will be sent back.
+    made.filters |= {"exact": escape, "duration": duration, "plain": plain}
     made.globals |= {"address": address, "memory_address": memory_address, "static": static, "excerpt": excerpt}
     made.globals |= {"passage": passage, "memd_version": __version__, "frame": "base.html", "words": WORDS}
     return made

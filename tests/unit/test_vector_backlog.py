@@ -14,6 +14,7 @@ from memd.daemon.embedding.backlog import VectorBacklog
 from memd.daemon.handlers import handler_context
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.search import query
+from memd.indexer.indexing import ingest
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import vector_table
 from memd.models import Workspace
@@ -95,13 +96,75 @@ def test_every_chunk_is_fetched_once(lab: Lab) -> None:
     assert len(made) == len(set(made)) == LARGE + SMALL and not backlog.pending
 
 
+@pytest.fixture
+def lakes(tmp_path: Path) -> Iterator[Lab]:
+    """Three notes of several chunks each; no vector is made."""
+    lab = Lab(tmp_path, HashEmbedder())
+    lab.stores.open_index(Workspace("lakes", tmp_path / "lakes"))
+    page = "\n\n".join(f"paragraph{nth} " + "of the smew and its lake " * 20 for nth in range(4))
+    lab.save({f"memory/2026-01-0{day}.md": f"## Lake {day}\n\n{page}\n" for day in (1, 2, 3)}, "lakes")
+    yield lab
+    lab.close()
+
+
+def first_chunks(lab: Lab) -> list[int]:
+    """The first chunk of each memory, those of the newest note first."""
+    rows = lab.stores.ledger.reader.execute("SELECT id, memory FROM chunks ORDER BY start_line DESC").fetchall()
+    return [{row["memory"]: row["id"] for row in rows}[memory] for memory in (3, 2, 1)]
+
+
+def test_what_stands_for_a_memory_comes_before_the_rest_of_it(lakes: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memd.daemon.embedding.backlog.BACKLOG", 2)
+    (model, *_), backlog = lakes.stores.models, VectorBacklog(lakes.stores)
+    backlog.recount("test", False)
+    fetched = [row["id"] for row in backlog.fetch(model, "1", 100)]
+    assert fetched[:3] == first_chunks(lakes) and len(fetched) == len(set(fetched)) == backlog.pending > 6
+
+
+def test_a_memory_stands_for_its_chunks_until_they_have_vectors(lakes: Lab) -> None:
+    model = lakes.stores.model
+    assert model is not None
+    rows = vector_table.unembedded(lakes.stores.ledger.reader, model.id, first_chunks(lakes))
+    by_words = lakes.ask("paragraph3 of the pelican", mode="text")
+    ingest.save_vectors(lakes.stores, model, rows, model.embedder.embed([row["text"] for row in rows]))
+    by_memory = lakes.ask("paragraph3 of the pelican", explain=True)
+    told = by_memory.hits[0].explain
+    assert told is not None and told["by_memory"] == {"value": 1.0, "adds": 0.0} and "section_meaning" in told
+    assert [hit.id for hit in by_memory.hits][:1] == [hit.id for hit in by_words.hits][:1]
+    assert by_memory.confidence >= by_words.confidence > 0, "never less sure than by words alone"
+    lakes.embed()
+    assert all("by_memory" not in (hit.explain or {}) for hit in lakes.ask("paragraph3 lake", explain=True).hits)
+
+
+def test_the_order_is_read_once_and_again_when_something_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, plain = [], vector_table.pending
+    monkeypatch.setattr(vector_table, "pending", lambda *args: read.append(1) or plain(*args))
+    monkeypatch.setattr("memd.daemon.embedding.backlog.READ_SHARE", 0)
+    backlog, (model, *_) = VectorBacklog(lab.stores), lab.stores.models
+    backlog.recount("test", False)
+
+    def step() -> set[int]:
+        rows = backlog.fetch(model, "1", 5)
+        ingest.save_vectors(lab.stores, model, rows, model.embedder.embed([row["text"] for row in rows]))
+        backlog.made(rows, 1.0)
+        return {row["workspace"] for row in rows}
+
+    for _ in range(4):
+        step()
+    assert len(read) == 1, "some thousand at once"
+    small = lab.stores.index("small").id
+    lab.save({"memory/2020-03-01.md": "## New\n\nthe newest smew\n"}, "small")
+    backlog.add(small, [vector_table.newest(lab.stores.ledger.reader)])
+    assert small in step() and len(read) == 2, "what is new does not wait behind the rest"
+
+
 def test_what_a_model_made_that_is_not_loaded_yet_is_not_pending(lab: Lab) -> None:
     lab.stores.use_multilingual(Narrow())
     model, small = lab.stores.multilingual, lab.stores.index("small")
     assert model is not None
     with lab.stores.ledger.write() as connection:
         connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (small.id,))
-    rows = vector_table.pending(lab.stores.ledger.reader, model.id, 100, among=vector_table.OF_OTHER_LANGUAGES)
+    rows = lab.unembedded(model, vector_table.OF_OTHER_LANGUAGES)
     with lab.stores.ledger.write() as connection:
         vectors = model.embedder.embed([row["text"] for row in rows[1:]])
         vector_table.save(connection, model.id, [row["digest"] for row in rows[1:]], [row[None] for row in vectors])

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import nsmallest
@@ -30,6 +30,24 @@ if TYPE_CHECKING:
 FADE = 0.9
 FIRST = 4
 """Workspaces that come before the others: as many that were asked last, and as many that lack least."""
+ASKED_SECONDS = 10.0
+"""For so long after a question another one is likely."""
+QUEUED, READ_SHARE = 4_096, 20
+"""Chunks whose order is read at once; and how many times longer than that took it holds, whatever is new."""
+
+
+@dataclass(slots=True)
+class Queue:
+    """The next chunks of one step, in the order of need. Reading it looks at everything that has no vector."""
+
+    chunks: list[int]
+    changes: int
+    """How many changes it knows of."""
+    until: float
+    """It is not read again before, so that reading takes a small part of the time."""
+
+    def is_outdated(self, changes: int) -> bool:
+        return changes != self.changes and time.monotonic() >= self.until
 
 
 class VectorBacklog:
@@ -44,6 +62,11 @@ class VectorBacklog:
         self._lock = threading.Lock()
         self._asked: list[int] = []
         """The workspaces that were asked last, the very last first."""
+        self._asked_at = -ASKED_SECONDS
+        self._queues: dict[tuple[int, str], Queue] = {}
+        """The chunks that are next, by model and by which chunks are meant."""
+        self._changes = 0
+        """How often more chunks came."""
         self._rate = 0.0
         self._moved = 0.0
         """When the last vectors were made, or were wanted where none were before."""
@@ -62,6 +85,7 @@ class VectorBacklog:
 
     def add(self, workspace: int, chunks: Iterable[int]) -> None:
         """Some chunks are new; they may have been counted before this is heard."""
+        self._changes += 1
         with self._lock:
             self._want(self._waiting + Counter({workspace: sum(chunk > self._counted for chunk in chunks)}))
 
@@ -72,8 +96,13 @@ class VectorBacklog:
 
     def asked(self, workspaces: Sequence[int]) -> None:
         """Somebody asks these workspaces: what they lack is made first. A question to very many prefers none."""
+        self._asked_at = time.monotonic()
         if len(workspaces) <= FIRST:
             self._asked = list(dict.fromkeys((*workspaces, *self._asked)))[:FIRST]
+
+    @property
+    def somebody_asks(self) -> bool:
+        return time.monotonic() < self._asked_at + ASKED_SECONDS
 
     def steps(self) -> list[tuple[ActiveModel, str, int]]:
         """The tasks, one after the other: a model's vectors, of which chunks, and how many may lack them.
@@ -87,6 +116,12 @@ class VectorBacklog:
     def clear(self) -> None:
         with self._lock:
             self._waiting.clear()
+        self._queues.clear()
+
+    @property
+    def rate(self) -> float | None:
+        """Vectors a second, while some are made."""
+        return round(self._rate, 1) if self.pending and self._rate else None
 
     @property
     def eta_s(self) -> float | None:
@@ -106,19 +141,35 @@ class VectorBacklog:
         return [(model, among) for model, among in all_of if model is not None]
 
     def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
-        """The most urgent chunks without a vector of this model: of workspaces that lack few, then the newest."""
+        """The most urgent chunks without a vector of this model."""
+        key, reader = (model.id, among), self._stores.ledger.reader
+        queue = self._queues.get(key)
+        if queue is None or queue.is_outdated(self._changes):
+            queue = self._queues[key] = self._read(model, among)
+        while queue.chunks:
+            if rows := vector_table.unembedded(reader, model.id, queue.chunks[:most]):
+                return rows
+            del queue.chunks[:most]
+            if not queue.chunks:
+                queue = self._queues[key] = self._read(model, among)
+        del self._queues[key]
+        return []
+
+    def _read(self, model: ActiveModel, among: str) -> Queue:
+        """The order of some thousand chunks: small workspaces, then what stands for a memory, then the newest."""
         reader, key, waiting = self._stores.ledger.reader, (model.id, self._multilingual_count), self._waiting
-        newest, after, rows = vector_table.newest(reader), self._embedded_up_to.get(key, 0), list[Row]()
-        small = nsmallest(FIRST, waiting, key=waiting.__getitem__)
-        for some in (*map(_of, ([one] for one in small)), f"NOT {_of(small)}"):
-            left = most - len(rows)
-            rows += vector_table.pending(reader, model.id, left, after, f"{among} AND {some}") if left else ()
-        if not rows and (model, among) in self.models():
+        changes, began = self._changes, time.monotonic()
+        newest, after = vector_table.newest(reader), self._embedded_up_to.get(key, 0)
+        small = [one for one in nsmallest(FIRST, waiting, key=waiting.__getitem__) if waiting[one] < BACKLOG]
+        chunks = vector_table.pending(reader, model.id, QUEUED, after, among, small)
+        if not chunks and (model, among) in self.models():
             self._embedded_up_to[key] = newest
-        return rows
+        ended = time.monotonic()
+        return Queue(chunks, changes, ended + READ_SHARE * (ended - began))
 
     def look_at_all(self) -> None:
         """Forget what was embedded before: the next look is at every chunk."""
+        self._queues.clear()
         self._embedded_up_to = {}
 
     def made(self, rows: Sequence[Row], seconds: float) -> None:
@@ -202,6 +253,8 @@ BATCH = 8
 BACKLOG, BACKLOG_FETCH, BACKLOG_BATCH = 256, 128, 32
 """So many chunks without a vector are embedded in a process of their own; so many are fetched at a time, and so many
 are kept at a time: what a busy machine makes in a minute or two is not to be lost."""
+IN_FLIGHT = 4
+"""Batches that a server has at once."""
 ALONE_SECONDS = 30.0
 """How long the daemon embeds by itself after that process failed."""
 
@@ -226,18 +279,19 @@ class VectorMaker:
             self._process = EmbeddingProcess(settings, self._model_folder, foreign)
         return BACKLOG_FETCH if self._process else FETCH
 
-    def batches(self, rows: list[Row], server: ServerEmbedder | None) -> Iterator[list[Row]]:
+    def batches(self, rows: list[Row], server: ServerEmbedder | None) -> list[list[Row]]:
         """The rows in batches, each text once: equal ones get its vector with it."""
         different = list({row["digest"]: row for row in rows}.values())
         # Longest first pads least, and the whole lot is the newest that there is.
         different.sort(key=lambda row: -len(row["text"]))
         size = server.batch if server is not None else BACKLOG_BATCH if self._process else BATCH
-        return (different[at : at + size] for at in range(0, len(different), size))
+        return [different[at : at + size] for at in range(0, len(different), size)]
 
-    def make(self, embedder: Embedder, texts: list[str]) -> Vectors:
+    def make(self, embedder: Embedder, texts: list[str], leave_room: bool = False) -> Vectors:
         """One vector a text; ModelUnavailable where there is none to be had, or the work was interrupted."""
         if self._process is not None:
             try:
+                self._process.leave_room(leave_room)
                 return self._process.embed(texts)
             except ModelUnavailable as error:
                 self.end_process()

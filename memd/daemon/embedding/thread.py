@@ -7,7 +7,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
-from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker
+from memd.daemon.embedding.backlog import FETCH, IN_FLIGHT, ModelSwitch, VectorBacklog, VectorMaker
+from memd.daemon.embedding.pace import Pace
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.events import UNEMBEDDED
 from memd.daemon.writer import tasks
@@ -35,6 +37,7 @@ from memd.indexer.store.chroma import chroma_place
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text, sentence_pieces
 from memd.indexer.store.vectors import VectorStore
+from memd.timespans import duration
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
@@ -50,6 +53,7 @@ RETRY_SECONDS = 30.0
 SERVER_SECONDS = 3.0
 """A server that is away may be back any time: how often it is asked, beside the rests that it is given."""
 DISK_SECONDS = 2.0
+LOG_SECONDS = 60.0
 STILL_SECONDS = 60.0
 """After so long without a vector an answer says that none come, whatever the reason."""
 HEAD_START = 0.5
@@ -83,6 +87,9 @@ class Embedding:
         self.switch: ModelSwitch | None = None
         """The last change of models."""
         self._stuck = False
+        self._pace = Pace()
+        self._logged = time.monotonic()
+        """When the log last told how far it is."""
         self._busy = False
         """Whether vectors are being made, kept and compared."""
         self._work, self._again, self._stopping = threading.Event(), threading.Event(), threading.Event()
@@ -157,7 +164,9 @@ class Embedding:
         loading = self._used != self.settings and not self._try_at
         if loading or self.phase == "loading" or self.worker.stores.vectors is None:
             return False
-        self.recount()
+        if not self.pending:
+            # It may be behind; while it is not, counting would take its time from making them.
+            self.recount()
         # The ledger has vectors a moment before the mirror does.
         return self.pending == 0 and not self._busy
 
@@ -466,10 +475,12 @@ class Embedding:
             return False
         self._busy = True
         try:
-            for batch in self._maker.batches(rows, _server(model.embedder)):
+            began = time.monotonic()
+            for batch, vectors in self._made(model, self._maker.batches(rows, _server(model.embedder))):
+                self._save(model, batch, vectors, began)
+                began = time.monotonic()
                 if self._is_interrupted():
                     return True
-                self._embed(model, batch)
             if len(rows) < FETCH:
                 # Equal texts had their vectors made with one of them; and what was urgent may not be all there is.
                 self.recount()
@@ -486,19 +497,39 @@ class Embedding:
         # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
         own = server is None and model is not stores.former
         most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
-        return max(most, server.batch) if server is not None else most
+        return max(most, 2 * IN_FLIGHT * server.batch) if server is not None else most
 
-    def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
-        started = time.monotonic()
+    def _made(self, model: ActiveModel, batches: list[list[Row]]) -> Iterator[tuple[list[Row], list[Vectors]]]:
+        """Each batch with its vectors; a server has several at once, so that it need not wait for the ledger."""
+        if _server(model.embedder) is None:
+            yield from ((batch, self._embed(model, batch)) for batch in batches)
+            return
+        threads = ThreadPoolExecutor(IN_FLIGHT, "memd-notes")
+        try:
+            yield from zip(batches, threads.map(partial(self._embed, model), batches), strict=True)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _embed(self, model: ActiveModel, rows: list[Row]) -> list[Vectors]:
+        """The vectors of each row: that of its text, and in another language those of its pieces."""
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
-        vectors = self._maker.make(model.embedder, [*texts, *(piece for some in pieces for piece in some)])
-        made = _by_text(vectors, pieces)
+        every = [*texts, *(piece for some in pieces for piece in some)]
+        vectors = self._maker.make(model.embedder, every, self.backlog.somebody_asks)
+        return _by_text(vectors, pieces)
+
+    def _save(self, model: ActiveModel, rows: list[Row], made: list[Vectors], began: float) -> None:
+        """Keep the vectors of a batch, and rest."""
         self.worker.submit(ingest.save_vectors, self.worker.stores, model, rows, made, turn=Turn.BACKGROUND).result()
         self.health.clear("disk")
-        self.backlog.made(rows, time.monotonic() - started)
+        self._stopping.wait(self._pace.rest(time.monotonic() - began, self.settings.share))
+        self.backlog.made(rows, time.monotonic() - began)
         if not self.pending:
             self.recount()
+        elif time.monotonic() > self._logged + LOG_SECONDS:
+            self._logged = time.monotonic()
+            left = self.backlog.eta_s or 0.0
+            log.info("%d vectors to make, %s a second, about %s left", self.pending, self.backlog.rate, duration(left))
         if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
             self.switch.count(self.pending)
 

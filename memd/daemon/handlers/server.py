@@ -118,6 +118,7 @@ def _status(ctx: HandlerContext) -> Result:
         "uptime_s": round(time.monotonic() - ctx.began, 1),
         "pending_files": ctx.worker.pending_files(),
         "pending_vectors": ctx.embedding.pending,
+        "vectors_per_s": ctx.embedding.backlog.rate,
         "eta_s": ctx.embedding.backlog.eta_s,
         "embedded": ctx.stores.embedded,
         "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class EmbeddingProcess:
         self._child = Child("memd-embedder", "memd.indexer.model.embedding_process", *arguments)
         self.foreign = foreign
         """Whether it has the model for other languages."""
+        self._alone = False
+        """Whether it keeps to one processor."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
@@ -43,6 +46,16 @@ class EmbeddingProcess:
         if len(vectors) != len(texts):
             raise ModelUnavailable("the process that embeds lost its place")
         return vectors
+
+    def leave_room(self, wanted: bool) -> None:
+        """Keep to one processor, or go back to all; only Linux can tell a process that."""
+        if wanted == self._alone or not hasattr(os, "sched_setaffinity"):
+            return
+        self._alone, every = wanted, os.sched_getaffinity(0)
+        # It may have ended, and so may each of its threads.
+        with suppress(OSError):
+            for thread in Path(f"/proc/{self._child.process.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {max(every)} if wanted else every)
 
     def interrupt(self) -> None:
         """Whoever waits for vectors waits no longer; may be called by any thread."""

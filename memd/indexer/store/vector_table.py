@@ -37,6 +37,8 @@ MULTILINGUAL = "multilingual"
 OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspaces WHERE polyglot))"
 """Chunks that are to have its vectors too: those in another language, and all where such questions were asked."""
 EMBEDDED = "FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+IS_FIRST = "NOT EXISTS (SELECT 1 FROM chunks d WHERE d.memory = c.memory AND d.start_line < c.start_line)"
+"""A chunk that is the first of its memory, which it stands for until the others have vectors of their own."""
 NO_VECTOR = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
 
 
@@ -93,15 +95,26 @@ def newest(connection: sqlite3.Connection) -> int:
 
 
 def pending(
-    connection: sqlite3.Connection, model: int, most: int, after: int = 0, among: str = "1"
-) -> list[sqlite3.Row]:
-    """Chunks without a vector, newest notes first; those up to number `after` are known to have one."""
-    return connection.execute(
-        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
+    connection: sqlite3.Connection, model: int, most: int, after: int = 0, among: str = "1", urgent: Sequence[int] = ()
+) -> list[int]:
+    """Chunks without a vector: of `urgent` workspaces, then one a memory, then the others; newest notes first.
+
+    Those up to number `after` are known to have one.
+    """
+    first = " ".join(f"WHEN {workspace} THEN {nth}" for nth, workspace in enumerate(urgent))
+    rows = connection.execute(
+        f"SELECT c.id, CASE c.workspace {first or 'WHEN 0 THEN 0'} ELSE {len(urgent)} END AS turn"
         f" FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ? AND {among} AND {NO_VECTOR}"
-        " ORDER BY m.date DESC, c.id DESC LIMIT ?",
+        f" ORDER BY turn, turn = {len(urgent)} AND NOT {IS_FIRST}, m.date DESC, c.id DESC LIMIT ?",
         (after, model, most),
-    ).fetchall()
+    )
+    return [row["id"] for row in rows]
+
+
+def unembedded(connection: sqlite3.Connection, model: int, chunks: Sequence[int]) -> list[sqlite3.Row]:
+    """Those of some chunks that have no vector, in their order."""
+    rows = connection.execute(SQL["unembedded"], {"model": model, "chunks": json.dumps(chunks)})
+    return rows.fetchall()
 
 
 def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:

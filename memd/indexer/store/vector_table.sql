@@ -20,6 +20,12 @@ FROM json_each(:chunks) j
 CROSS JOIN chunks c ON c.id = j.value
 CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest
 
+-- name: unembedded
+SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text
+FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value
+WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = :model AND v.digest = c.digest)
+ORDER BY j.key
+
 -- name: of_digests
 SELECT v.digest, v.vector
 FROM json_each(:digests) j CROSS JOIN vectors v ON v.model = :model AND v.digest = j.value

@@ -83,6 +83,7 @@ class StatusResult(Fresh):
     uptime_s: float
     pending_files: int
     pending_vectors: int
+    vectors_per_s: float | None
     eta_s: float | None
     embedded: int
     proposals: int
