@@ -9,7 +9,7 @@ import pytest
 
 from memd.config.schema import EmbeddingSettings
 from memd.daemon.embedding import pace
-from memd.daemon.embedding.pace import LONGEST_REST, Pace, on_battery
+from memd.daemon.embedding.pace import LONGEST_REST, on_battery, rest
 from memd.indexer.model.embedding_process import EmbeddingProcess
 
 
@@ -32,11 +32,9 @@ def test_a_machine_runs_on_battery_while_its_own_is_used_up(tmp_path: Path) -> N
 
 def test_the_rests_leave_the_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "on_battery", lambda: False)
-    plugged = Pace()
-    assert (plugged.rest(2.0, 1.0), plugged.rest(2.0, 0.5), plugged.rest(2.0, 0.05)) == (0.0, 2.0, LONGEST_REST)
+    assert (rest(2.0, 1.0), rest(2.0, 0.5), rest(2.0, 0.05)) == (0.0, 2.0, LONGEST_REST)
     monkeypatch.setattr(pace, "on_battery", lambda: True)
-    assert plugged.rest(2.0, 1.0) == 0.0, "it is not looked up for every batch"
-    assert (Pace().rest(2.0, 1.0), Pace().rest(1.0, 0.5)) == (2.0, 3.0)
+    assert (rest(2.0, 1.0), rest(1.0, 0.5)) == (2.0, 3.0)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux tells a process where to run")

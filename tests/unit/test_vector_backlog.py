@@ -139,7 +139,7 @@ def test_a_memory_stands_for_its_chunks_until_they_have_vectors(lakes: Lab) -> N
 def test_the_order_is_read_once_and_again_when_something_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     read, plain = [], vector_table.pending
     monkeypatch.setattr(vector_table, "pending", lambda *args: read.append(1) or plain(*args))
-    monkeypatch.setattr("memd.daemon.embedding.backlog.READ_SHARE", 0)
+    monkeypatch.setattr("memd.daemon.embedding.backlog.ORDER_SECONDS", 0)
     backlog, (model, *_) = VectorBacklog(lab.stores), lab.stores.models
     backlog.recount("test", False)
 

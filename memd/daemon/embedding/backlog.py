@@ -32,22 +32,8 @@ FIRST = 4
 """Workspaces that come before the others: as many that were asked last, and as many that lack least."""
 ASKED_SECONDS = 10.0
 """For so long after a question another one is likely."""
-QUEUED, READ_SHARE = 4_096, 20
-"""Chunks whose order is read at once; and how many times longer than that took it holds, whatever is new."""
-
-
-@dataclass(slots=True)
-class Queue:
-    """The next chunks of one step, in the order of need. Reading it looks at everything that has no vector."""
-
-    chunks: list[int]
-    changes: int
-    """How many changes it knows of."""
-    until: float
-    """It is not read again before, so that reading takes a small part of the time."""
-
-    def is_outdated(self, changes: int) -> bool:
-        return changes != self.changes and time.monotonic() >= self.until
+QUEUED, ORDER_SECONDS = 4_096, 10.0
+"""Chunks whose order is read at once, by a look at all that have no vector; and how long it holds, whatever is new."""
 
 
 class VectorBacklog:
@@ -63,10 +49,10 @@ class VectorBacklog:
         self._asked: list[int] = []
         """The workspaces that were asked last, the very last first."""
         self._asked_at = -ASKED_SECONDS
-        self._queues: dict[tuple[int, str], Queue] = {}
+        self._queues: dict[tuple[int, str], list[int]] = {}
         """The chunks that are next, by model and by which chunks are meant."""
-        self._changes = 0
-        """How often more chunks came."""
+        self._has_more, self._read_at = False, 0.0
+        """Whether more chunks came since their order was read, and when that was."""
         self._rate = 0.0
         self._moved = 0.0
         """When the last vectors were made, or were wanted where none were before."""
@@ -85,7 +71,7 @@ class VectorBacklog:
 
     def add(self, workspace: int, chunks: Iterable[int]) -> None:
         """Some chunks are new; they may have been counted before this is heard."""
-        self._changes += 1
+        self._has_more = True
         with self._lock:
             self._want(self._waiting + Counter({workspace: sum(chunk > self._counted for chunk in chunks)}))
 
@@ -142,30 +128,24 @@ class VectorBacklog:
 
     def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
         """The most urgent chunks without a vector of this model."""
-        key, reader = (model.id, among), self._stores.ledger.reader
-        queue = self._queues.get(key)
-        if queue is None or queue.is_outdated(self._changes):
-            queue = self._queues[key] = self._read(model, among)
-        while queue.chunks:
-            if rows := vector_table.unembedded(reader, model.id, queue.chunks[:most]):
+        if self._has_more and time.monotonic() >= self._read_at + ORDER_SECONDS:
+            self._queues.clear()
+        while queue := self._queues.get((model.id, among)) or self._read(model, among):
+            if rows := vector_table.unembedded(self._stores.ledger.reader, model.id, queue[:most]):
                 return rows
-            del queue.chunks[:most]
-            if not queue.chunks:
-                queue = self._queues[key] = self._read(model, among)
-        del self._queues[key]
+            del queue[:most]
         return []
 
-    def _read(self, model: ActiveModel, among: str) -> Queue:
+    def _read(self, model: ActiveModel, among: str) -> list[int]:
         """The order of some thousand chunks: small workspaces, then what stands for a memory, then the newest."""
         reader, key, waiting = self._stores.ledger.reader, (model.id, self._multilingual_count), self._waiting
-        changes, began = self._changes, time.monotonic()
+        self._has_more, self._read_at = False, time.monotonic()
         newest, after = vector_table.newest(reader), self._embedded_up_to.get(key, 0)
         small = [one for one in nsmallest(FIRST, waiting, key=waiting.__getitem__) if waiting[one] < BACKLOG]
-        chunks = vector_table.pending(reader, model.id, QUEUED, after, among, small)
-        if not chunks and (model, among) in self.models():
+        queue = self._queues[model.id, among] = vector_table.pending(reader, model.id, QUEUED, after, among, small)
+        if not queue and (model, among) in self.models():
             self._embedded_up_to[key] = newest
-        ended = time.monotonic()
-        return Queue(chunks, changes, ended + READ_SHARE * (ended - began))
+        return queue
 
     def look_at_all(self) -> None:
         """Forget what was embedded before: the next look is at every chunk."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
 from memd.daemon.embedding.backlog import FETCH, IN_FLIGHT, ModelSwitch, VectorBacklog, VectorMaker
-from memd.daemon.embedding.pace import Pace
+from memd.daemon.embedding.pace import rest
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.events import UNEMBEDDED
 from memd.daemon.writer import tasks
@@ -87,7 +87,6 @@ class Embedding:
         self.switch: ModelSwitch | None = None
         """The last change of models."""
         self._stuck = False
-        self._pace = Pace()
         self._logged = time.monotonic()
         """When the log last told how far it is."""
         self._busy = False
@@ -522,7 +521,7 @@ class Embedding:
         """Keep the vectors of a batch, and rest."""
         self.worker.submit(ingest.save_vectors, self.worker.stores, model, rows, made, turn=Turn.BACKGROUND).result()
         self.health.clear("disk")
-        self._stopping.wait(self._pace.rest(time.monotonic() - began, self.settings.share))
+        self._stopping.wait(rest(time.monotonic() - began, self.settings.share))
         self.backlog.made(rows, time.monotonic() - began)
         if not self.pending:
             self.recount()
