@@ -99,8 +99,7 @@ class EmbeddingSettings(Section):
     threads: Annotated[int, between(1, 64)] = 2
     """Threads the model may use."""
     share: Annotated[float, between(0.05, 1.0)] = 1.0
-    """How much of the time missing vectors are made; on battery it is half of that. After a question they are made on
-    one processor for some seconds."""
+    """The part of the time in which missing vectors are made; on battery half of it."""
     multilingual: bool = True
     """Beside the model that comes with memd, which is English, load another one where notes or questions are in other
     languages."""
