@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from memd.config.schema import EmbeddingSettings
-from memd.daemon.embedding.backlog import IN_FLIGHT
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
 from memd.indexer.model import embedding_server
 from memd.indexer.model.embedder import Embedder, HashEmbedder
-from memd.indexer.model.embedding_server import ServerEmbedder
+from memd.indexer.model.embedding_server import IN_FLIGHT, ServerEmbedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import measure
 from tests.conftest import PATIENCE, Home

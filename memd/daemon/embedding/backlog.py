@@ -112,8 +112,7 @@ class VectorBacklog:
     @property
     def eta_s(self) -> float | None:
         """Seconds until the vectors have caught up, at the pace so far."""
-        pending = self.pending
-        return round(pending / self._rate, 1) if pending and self._rate else None
+        return round(self.pending / self.rate, 1) if self.rate else None
 
     def still_s(self, now: float) -> float:
         """For how many seconds no vector was made, though some are to be."""
@@ -233,8 +232,6 @@ BATCH = 8
 BACKLOG, BACKLOG_FETCH, BACKLOG_BATCH = 256, 128, 32
 """So many chunks without a vector are embedded in a process of their own; so many are fetched at a time, and so many
 are kept at a time: what a busy machine makes in a minute or two is not to be lost."""
-IN_FLIGHT = 4
-"""Batches that a server has at once."""
 ALONE_SECONDS = 30.0
 """How long the daemon embeds by itself after that process failed."""
 
@@ -264,7 +261,7 @@ class VectorMaker:
         different = list({row["digest"]: row for row in rows}.values())
         # Longest first pads least, and the whole lot is the newest that there is.
         different.sort(key=lambda row: -len(row["text"]))
-        size = server.batch if server is not None else BACKLOG_BATCH if self._process else BATCH
+        size = server.at_once if server is not None else BACKLOG_BATCH if self._process else BATCH
         return [different[at : at + size] for at in range(0, len(different), size)]
 
     def make(self, embedder: Embedder, texts: list[str], leave_room: bool = False) -> Vectors:

@@ -7,8 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
-from memd.daemon.embedding.backlog import FETCH, IN_FLIGHT, ModelSwitch, VectorBacklog, VectorMaker
+from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker
 from memd.daemon.embedding.pace import rest
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.events import UNEMBEDDED
@@ -474,12 +473,10 @@ class Embedding:
             return False
         self._busy = True
         try:
-            began = time.monotonic()
-            for batch, vectors in self._made(model, self._maker.batches(rows, _server(model.embedder))):
-                self._save(model, batch, vectors, began)
-                began = time.monotonic()
+            for batch in self._maker.batches(rows, _server(model.embedder)):
                 if self._is_interrupted():
                     return True
+                self._embed(model, batch)
             if len(rows) < FETCH:
                 # Equal texts had their vectors made with one of them; and what was urgent may not be all there is.
                 self.recount()
@@ -496,29 +493,15 @@ class Embedding:
         # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
         own = server is None and model is not stores.former
         most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
-        return max(most, 2 * IN_FLIGHT * server.batch) if server is not None else most
+        return max(most, server.at_once) if server is not None else most
 
-    def _made(self, model: ActiveModel, batches: list[list[Row]]) -> Iterator[tuple[list[Row], list[Vectors]]]:
-        """Each batch with its vectors; a server has several at once, so that it need not wait for the ledger."""
-        if _server(model.embedder) is None:
-            yield from ((batch, self._embed(model, batch)) for batch in batches)
-            return
-        threads = ThreadPoolExecutor(IN_FLIGHT, "memd-notes")
-        try:
-            yield from zip(batches, threads.map(partial(self._embed, model), batches), strict=True)
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-
-    def _embed(self, model: ActiveModel, rows: list[Row]) -> list[Vectors]:
-        """The vectors of each row: that of its text, and in another language those of its pieces."""
+    def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
+        """Make and keep the vectors of a batch, and rest."""
+        began = time.monotonic()
         texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
         pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
         every = [*texts, *(piece for some in pieces for piece in some)]
-        vectors = self._maker.make(model.embedder, every, self.backlog.somebody_asks)
-        return _by_text(vectors, pieces)
-
-    def _save(self, model: ActiveModel, rows: list[Row], made: list[Vectors], began: float) -> None:
-        """Keep the vectors of a batch, and rest."""
+        made = _by_text(self._maker.make(model.embedder, every, self.backlog.somebody_asks), pieces)
         self.worker.submit(ingest.save_vectors, self.worker.stores, model, rows, made, turn=Turn.BACKGROUND).result()
         self.health.clear("disk")
         self._stopping.wait(rest(time.monotonic() - began, self.settings.share))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ RESTS = (2.0, 5.0, 15.0, 30.0)
 
 CONNECT_SECONDS = 5.0
 QUESTIONS_AT_ONCE = 4
+IN_FLIGHT = 4
+"""Batches of notes that it has at once."""
 MOST_SHOWN = 200
 """Characters of what a server says that go into an error."""
 
@@ -151,11 +154,12 @@ class ServerEmbedder:
         self._closed = threading.Event()
         self.on_change: Callable[[str], None] = lambda trouble: None
         """Called, from any thread, when a call failed, with the reason, or went well."""
-        self.batch = settings.batch
+        self.batch, self.at_once = settings.batch, IN_FLIGHT * settings.batch
         self.dims = 0
         # Without a proxy for what is on this machine; never follows a server elsewhere, where the key is not for.
         self._client = httpx.Client(follow_redirects=False, trust_env=not is_loopback(self._url))
         self._threads = ThreadPoolExecutor(QUESTIONS_AT_ONCE, "memd-question")
+        self._flights = ThreadPoolExecutor(IN_FLIGHT, "memd-notes")
         self.name = f"{self._model} ({settings.provider})"
         self.dims = int(self._ask(["probe"], settings.timeout_s).shape[1])
         self.fingerprint = self._identity()
@@ -172,7 +176,8 @@ class ServerEmbedder:
 
     def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
         """One row a text; ModelUnavailable when the server is away, or late for somebody who waits."""
-        parts = [self._embed(texts[at : at + self.batch], urgent) for at in range(0, len(texts), self.batch)]
+        batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
+        parts = list((map if urgent else self._flights.map)(partial(self._embed, urgent=urgent), batches))
         return unit(np.concatenate(parts)) if parts else np.zeros((0, self.dims), np.float32)
 
     def look(self) -> None:
