@@ -8,22 +8,27 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from collection import load
 from home import Home, workplace
 
+from memd.exam import LineSpan
 from memd.protocol.client import Client
 
 FOLDER = Path(__file__).parent / "other_words"
 PLACES = (1, 3, 5)
 ASKED = 20
+LINES = ("path", "start_line", "end_line")
 
 
 def main() -> None:
     options = _options()
-    halves = {row["id"]: row["half"] for row in map(json.loads, (FOLDER / "all_questions.jsonl").open(encoding="utf-8"))}
+    halves = {
+        row["id"]: row["half"] for row in map(json.loads, (FOLDER / "all_questions.jsonl").open(encoding="utf-8"))
+    }
     figures: dict[str, Counter[str]] = {}
     collection = load(FOLDER)
     with workplace(options.keep) as place, Home(place / "home") as home:
@@ -34,7 +39,7 @@ def main() -> None:
                 half = halves[question.id]
                 if options.half in ("", half):
                     asked = _ask(client, stack.ns, question.text, options.mode)
-                    place_of = _rank(asked["hits"], [(one.path, one.start, one.end) for one in question.sessions])
+                    place_of = _rank(asked["hits"], question.sessions)
                     _count(figures.setdefault(f"{stack.name} {half}", Counter()), asked["verdict"], place_of)
                     if options.misses and (place_of > PLACES[1] or asked["verdict"] == "none"):
                         print(f"{question.id} {asked['verdict']:5} {place_of:2} {question.text}")
@@ -72,14 +77,11 @@ def _ask(client: Client, ns: str, text: str, mode: str) -> dict[str, Any]:
     return {**answer, "hits": [*answer["hits"], *answer["near"]]}
 
 
-def _rank(hits: list[dict[str, Any]], gold: list[tuple[str, int, int]]) -> int:
+def _rank(hits: list[dict[str, Any]], gold: Sequence[LineSpan]) -> int:
     """The place of the first hit of a right section, where hits of one memory are one; 99 for none."""
     sections = list(dict.fromkeys((hit["path"], hit["key"]) for hit in hits))
-    right = [
-        sections.index((hit["path"], hit["key"])) + 1 for hit in hits
-        if any(hit["path"] == file and hit["start_line"] <= end and hit["end_line"] >= start for file, start, end in gold)
-    ]  # fmt: skip
-    return min(right, default=99)
+    covering = (hit for hit in hits if any(LineSpan(*map(hit.get, LINES)).overlaps(one) for one in gold))
+    return min((sections.index((hit["path"], hit["key"])) + 1 for hit in covering), default=99)
 
 
 def _count(counts: Counter[str], verdict: str, place: int) -> None:

@@ -126,6 +126,13 @@ def test_known_is_what_any_chunk_has_and_had_by_what_one_has(index: TextIndex):
     assert question_words(index.postings(), "").known == 0
 
 
+def test_a_word_that_is_spelled_right_is_not_read_as_another(tmp_path: Path):
+    index = TextIndex(tmp_path / "text")
+    index.apply([(1, Chunk("We must remember the match.", 1, 1, ()))], ())
+    heard = question_words(index.postings(), "december march remembre")
+    assert heard.corrected == {"remembre": ["remember"]} and heard.missing == ["december", "march"]
+
+
 def test_a_slip_counts_less_than_the_word_and_is_told(index: TextIndex):
     right, wrong = question_words(index.postings(), "broken"), question_words(index.postings(), "brokne")
     assert wrong.corrected == {"brokne": ["broken"]} and not right.corrected

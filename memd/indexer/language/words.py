@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import Stemmer
@@ -147,6 +148,16 @@ def telling_words(words: Iterable[Word]) -> list[Word]:
     """The words of a question without stop words, unless it has no others."""
     cut = list(words)
     return [word for word in cut if not is_small(word)] or cut
+
+
+@lru_cache(maxsize=1)
+def _english() -> str:
+    return "\n" + Path(__file__).with_name("english.txt").read_text(encoding="ascii")
+
+
+def is_english(word: str) -> bool:
+    """Whether a word of five letters or more is a usual English one, in lower case."""
+    return f"\n{word}\n" in _english()
 
 
 def is_small(word: Word) -> bool:

@@ -18,6 +18,7 @@ from memd.indexer.language.words import (
     Word,
     compound_parts,
     forms_in,
+    is_english,
     is_half,
     is_small,
     telling_words,
@@ -452,8 +453,8 @@ def _find_inside(found: WordMatches, word: Word, whole: Sequence[WordMatch]) -> 
 
 def _find_spellings(found: WordMatches, plain: str) -> None:
     tried = len(found.corrected) + len(found.missing)
-    # A code with another digit is another code.
-    tries = tried < MOST_TRIED and not CODE.fullmatch(plain)
+    # A code with another digit is another code, and a word that is spelled right another word.
+    tries = tried < MOST_TRIED and not CODE.fullmatch(plain) and not is_english(plain)
     near = found.postings.near("exact", plain, MOST_SPELLINGS) if tries else []
     if near:
         found.corrected[plain] = near
