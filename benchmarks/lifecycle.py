@@ -59,7 +59,7 @@ class Remembering:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._embedder, name)
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Any:
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Any:
         import numpy as np
 
         new = [text for text in dict.fromkeys(texts) if text not in self._known]

@@ -29,7 +29,6 @@ from memd.exam import LineSpan
 from memd.indexer.lifecycle.similarity import DEDUP, LINK, MERGE, mean_of, same_words, similarity
 from memd.indexer.model.embedder import Embedder, load_granite
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.scale import scale_of
 from memd.indexer.store.vector_table import embedded_text
 from memd.notes.parse import parse
 
@@ -219,7 +218,7 @@ def vectors_of(model: Embedder, texts: Sequence[str]) -> dict[str, Vectors]:
 def nearness(model: Embedder, pairs: Sequence[Pair]) -> NDArray[np.float64]:
     """How near the memories of each pair are: 0 has nothing in common, 1 is a paraphrase."""
     vectors = vectors_of(model, [text for pair in pairs for text in pair])
-    return scale_of(model).near(np.array([float(vectors[one] @ vectors[other]) for one, other in pairs]))
+    return model.scale.notes.near(np.array([float(vectors[one] @ vectors[other]) for one, other in pairs]))
 
 
 def report(found: dict[str, list[Pair]], nears: dict[str, NDArray[np.float64]], model: Embedder) -> str:
@@ -227,7 +226,7 @@ def report(found: dict[str, list[Pair]], nears: dict[str, NDArray[np.float64]], 
              "|---|" + "---|" * (len(SHARES) + 4)]  # fmt: skip
     for name, values in nears.items():
         spread = [f"{value:.2f}" for value in np.percentile(values, SHARES)]
-        alike = similarity(values, scale_of(model))
+        alike = similarity(values, model.scale.notes)
         over = [_share(alike >= least) for least in (LINK, MERGE, DEDUP)]
         same = np.array([same_words(*pair) for pair in found[name]])
         lines.append(f"| {name} | {' | '.join((*spread, *over, _share((alike >= DEDUP) & same)))} |")
@@ -254,7 +253,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="memd-bench-") as cache:
         model = load_granite(Path(cache), threads=2)
         nears = {name: nearness(model, pairs) for name, pairs in found.items()}
-        scale = scale_of(model)
+        scale = model.scale.notes
     print(f"{model.name}: unrelated {scale.unrelated:.3f}, paraphrase {scale.related:.3f}")
     print(report(found, nears, model))
     if options.json:

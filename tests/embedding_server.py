@@ -12,15 +12,24 @@ from typing import Any
 import numpy as np
 
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.model.pooling import Vectors
+from memd.indexer.model.pooling import Vectors, unit
+from memd.indexer.model.scale import QUESTIONS
 
 FAULTS = ("slow", "429", "500", "dimensions", "fewer", "half", "garbage", "closed")
 """Never answers; busy; broken; vectors too short; a vector too few; half an answer; not JSON; the line cut at once."""
 
 
+ANSWERED_BY = {question: note for pairs in QUESTIONS.values() for question, note in pairs}
+
+
+def words(texts: Sequence[str]) -> Vectors:
+    """The hash embedder, which also knows which notes answer the questions that a scale is measured by."""
+    return unit(HashEmbedder().embed(texts) + HashEmbedder().embed([ANSWERED_BY.get(text, text) for text in texts]))
+
+
 def wide(texts: Sequence[str]) -> Vectors:
     """A model of other dimensions than the one of the tests, which finds the same."""
-    rows = HashEmbedder().embed(texts)
+    rows = words(texts)
     return np.concatenate([rows, rows[:, :32]], axis=1)
 
 

@@ -21,7 +21,7 @@ from memd.indexer.model.embedding_server import IN_FLIGHT, ServerEmbedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import measure
 from tests.conftest import PATIENCE, Home
-from tests.embedding_server import FAULTS, EmbeddingServer
+from tests.embedding_server import FAULTS, EmbeddingServer, words
 from tests.test_models import until
 
 PROVIDERS = ("local", "ollama", "openai")
@@ -101,8 +101,9 @@ def test_tokens_are_counted(model: Embedder):
 
 
 def test_what_cosines_mean_is_measured_and_is_the_same(model: Embedder, local: Embedder):
-    mine, known = measure(model.embed), measure(local.embed)
-    assert abs(mine.related - known.related) < 0.01 and abs(mine.unrelated - known.unrelated) < 0.01
+    mine, known = measure(model.embed), local.scale
+    for one, other in ((mine.questions, known.questions), (mine.notes, known.notes)):
+        assert abs(one.related - other.related) < 0.01 and abs(one.unrelated - other.unrelated) < 0.01
 
 
 def test_it_says_who_it_is(model: Embedder):
@@ -114,7 +115,7 @@ def test_it_says_who_it_is(model: Embedder):
 
 @pytest.fixture
 def server() -> Iterator[EmbeddingServer]:
-    made = EmbeddingServer(HashEmbedder().embed)
+    made = EmbeddingServer(words)
     yield made
     made.stop()
 

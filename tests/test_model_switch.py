@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from memd.indexer.model.scale import PARAPHRASES, QUESTIONS
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
 from tests.embedding_server import EmbeddingServer, wide
 from tests.test_models import models_in_ledger, until
 
-NOTES = 80
+NOTES, BATCH = 80, 8
+FIRST_CALLS = 1 + sum(2 * -(-len(pairs) // BATCH) for pairs in QUESTIONS.values()) + -(-2 * len(PARAPHRASES) // BATCH)
+"""One for the length of the vectors, and those that measure the scale; the notes come next."""
 SLUG = "2026-02-15#garden"
 
 
@@ -31,7 +34,7 @@ def server() -> Iterator[EmbeddingServer]:
 def memory(home: Home, workspace: Path, server: EmbeddingServer) -> Iterator[Client]:
     many = "".join(f"## Entry {nth}\n\nThe ledger of the harbour, page {nth}.\n\n" for nth in range(NOTES))
     (workspace / "memory" / "2026-02-17.md").write_text(many)
-    settings = f'[embedding]\nurl = "{server.url}"\nmodel = ""\nbatch = 8\n'
+    settings = f'[embedding]\nurl = "{server.url}"\nmodel = ""\nbatch = {BATCH}\n'
     home.configure(f'{settings}\n[[workspace]]\npath = "{workspace}"\nns = "agent"\n')
     with home.start() as client:
         client.sync(vectors=True)
@@ -100,7 +103,7 @@ def test_from_local_to_ollama_and_back_no_question_fails(home: Home, memory: Cli
 def test_what_is_new_during_a_change_is_found_by_meaning_and_a_server_that_fails_only_delays_it(
     home: Home, memory: Client, workspace: Path, server: EmbeddingServer
 ):
-    server.faults.extend([""] * 8)  # its first calls, and some batches
+    server.faults.extend([""] * (FIRST_CALLS + 4))
     server.fault = "500"
     with constant_questions(home):
         home.run("config", "set", "embedding.provider", "ollama")
@@ -121,7 +124,7 @@ def test_what_is_new_during_a_change_is_found_by_meaning_and_a_server_that_fails
 
 def test_a_change_that_is_taken_back_costs_nothing(home: Home, memory: Client, server: EmbeddingServer):
     made = memory.status()["embedded"]
-    server.faults.extend([""] * 6)
+    server.faults.extend([""] * (FIRST_CALLS + 3))
     server.fault = "500"
     with constant_questions(home):
         home.run("config", "set", "embedding.provider", "ollama")

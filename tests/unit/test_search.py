@@ -213,7 +213,7 @@ def test_a_vector_that_could_not_be_made_is_not_kept_and_its_answer_says_so(lab:
     class Away(HashEmbedder):
         away = True
 
-        def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+        def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
             if self.away:
                 raise ModelUnavailable("the server is away")
             return super().embed(texts, urgent)

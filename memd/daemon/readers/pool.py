@@ -19,7 +19,6 @@ from memd.child import LENGTH, encode, start_child
 from memd.daemon.readers.messages import CallResult, DaemonCall, ReadCall, ReaderGone, Ready, dump_work
 from memd.errors import MemdError
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.scale import scale_of
 from memd.indexer.query.meaning import vector_of
 from memd.indexer.store.followed import DaemonState, FollowedModel
 from memd.indexer.store.ledger import translated
@@ -235,10 +234,10 @@ class ReaderPool:
                 return model
         raise ModelChanged("the model has changed")
 
-    def _embed(self, model: int, texts: Sequence[str]) -> Vectors:
-        if len(texts) > 1:
-            return self._model(model).embedder.embed(texts, urgent=True)
-        return vector_of(self._stores, self._model(model), texts[0])[None]
+    def _embed(self, model: int, texts: Sequence[str], question: bool) -> Vectors:
+        if question:
+            return vector_of(self._stores, self._model(model), texts[0])[None]
+        return self._model(model).embedder.embed(texts, urgent=True)
 
     def _mirror(self, ns: str, model: int) -> MirrorPlace | None:
         mirror = self._stores.index(ns).mirror_of(self._model(model))
@@ -249,4 +248,4 @@ def _followed(model: ActiveModel | None) -> FollowedModel | None:
     if model is None:
         return None
     embedder = model.embedder
-    return FollowedModel(model.id, embedder.name, embedder.fingerprint, embedder.dims, scale_of(embedder))
+    return FollowedModel(model.id, embedder.name, embedder.fingerprint, embedder.dims, embedder.scale)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from memd.indexer.language.words import query_terms
 from memd.indexer.lifecycle import edges, lives
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.scale import Scale, scale_of
+from memd.indexer.model.scale import Scale
 from memd.indexer.query import lookup
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store import catalog
@@ -134,7 +134,7 @@ def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers
         for memory, chunks in zip(mine, near, strict=True)
     }
     theirs = mine | _means(connection, mirror, set().union(*candidates.values()) - mine.keys())
-    scale = scale_of(model.embedder)
+    scale = model.embedder.scale.notes
     pairs: list[SimilarPair] = []
     for memory, others in candidates.items():
         known = sorted(others & theirs.keys())

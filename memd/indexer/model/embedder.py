@@ -20,6 +20,7 @@ from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
 from memd.indexer.model.prepared_files import digest_of
+from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -49,10 +50,15 @@ class Embedder(Protocol):
     def dims(self) -> int:
         """The length of a vector."""
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+    @property
+    def scale(self) -> ModelScale:
+        """How its cosines are read."""
+
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text, of unit length unless the settings say otherwise; ModelUnavailable if it fails.
 
         `urgent`: somebody waits, and can do without; only a server takes so long that it matters.
+        `question`: the texts are questions, which some models want to be told.
         """
 
     def count_tokens(self, text: str) -> int:
@@ -96,7 +102,9 @@ def _granite(
     """The built-in model in one precision; both have one fingerprint, since their vectors differ only by rounding."""
     session = _session(granite.graph(pack, precision, cache), threads, granite.MODEL_NAME)
     fingerprint = _digest(pack.sha256, "cls", "True", str(granite.MAX_TOKENS))
-    return OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS)
+    embedder = OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS)
+    embedder.scale = ModelScale(FITTED, FITTED)
+    return embedder
 
 
 def load_folder(folder: Path, settings: EmbeddingSettings) -> Embedder:
@@ -192,7 +200,7 @@ def _onnx_errors(model: str) -> Iterator[None]:
         raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", _HINT) from error
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(Measured):
     """A model that onnxruntime runs; the constructor runs it once to show that it works."""
 
     def __init__(
@@ -209,7 +217,7 @@ class OnnxEmbedder:
         self._most_chars = _MOST_CHARS * int((tokenizer.truncation or {}).get("max_length", 512))
         self.dims = self._probe()
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text, in the order of the texts."""
         rows = np.zeros((len(texts), self.dims), np.float32)
         ids = self._tokens(texts)
@@ -278,8 +286,9 @@ class HashEmbedder:
     name = "hash"
     fingerprint = "hash-64-1"
     dims = 64
+    scale = ModelScale(Scale(0.086599, 0.317704), Scale(0.086599, 0.317704))
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text; texts that share words are near each other."""
         rows = np.zeros((len(texts), self.dims), np.float32)
         for row, text in zip(rows, texts, strict=True):

@@ -29,6 +29,7 @@ from memd.config.addresses import is_exposed, is_loopback
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors, encodable, unit
+from memd.indexer.model.scale import Measured
 
 _log = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ class Breaker:
             self._closed_until = time.monotonic() + RESTS[min(self._failures - FAILURES, len(RESTS) - 1)]
 
 
-class ServerEmbedder:
+class ServerEmbedder(Measured):
     """A model that a server runs; the constructor asks it once, to know the length of its vectors."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -174,7 +175,7 @@ class ServerEmbedder:
         """Seconds after which a server in trouble is worth another look."""
         return max(self._notes.rest, self._questions.rest)
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text; ModelUnavailable when the server is away, or late for somebody who waits."""
         batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
         parts = list((map if urgent else self._flights.map)(partial(self._embed, urgent=urgent), batches))

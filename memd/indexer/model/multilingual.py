@@ -19,6 +19,7 @@ from memd import installation
 from memd.errors import ModelUnavailable
 from memd.indexer.model import prepared_files
 from memd.indexer.model.pooling import Vectors, encodable, unit
+from memd.indexer.model.scale import ModelScale, Scale
 
 if TYPE_CHECKING:
     from memd.config.schema import EmbeddingSettings
@@ -29,6 +30,9 @@ DIMS = 512
 WEIGHTS_SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
 FINGERPRINT = hashlib.sha256(f"{WEIGHTS_SHA256}\n{PIECES_SHA256}".encode()).hexdigest()
+
+SCALE = Scale(0.0682804, 0.6515315)
+"""The one with which verdicts across languages were fitted."""
 
 MOST_CHARS = 2_000
 """Characters of a text; the rest of a longer question or chunk is not embedded."""
@@ -74,12 +78,13 @@ class MultilingualEmbedder:
     name = MODEL_NAME
     fingerprint = FINGERPRINT
     dims = DIMS
+    scale = ModelScale(SCALE, SCALE)
 
     def __init__(self, backend: Any, tokenizer: Any) -> None:
         self._backend = backend
         self._tokenizer = tokenizer
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text."""
         return unit(self._backend.encode([_readable(text) for text in texts]))
 

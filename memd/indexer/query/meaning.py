@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from memd.errors import ModelUnavailable
 from memd.indexer.language.languages import WORD, foreign_language
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.scale import Scale, scale_of
+from memd.indexer.model.scale import ModelScale, Scale
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.followed import DaemonEmbedder
 from memd.indexer.store.lines import Languages
@@ -88,12 +88,16 @@ class QuestionVector:
     """A question's vector, and how to read the cosines of its model."""
 
     vector: Vectors
-    scale: Scale
+    scales: ModelScale
     model: int
     """The model that it is of."""
     former: bool = False
     """Whether that is the previous one, whose vectors are in mirrors of their own."""
     foreign: ForeignVector | None = None
+
+    @property
+    def scale(self) -> Scale:
+        return self.scales.questions
 
     def mirror(self, index: WorkspaceIndex) -> Mirror | None:
         """The vectors to compare it with; a workspace may have none of the previous model."""
@@ -167,7 +171,7 @@ class QuestionVector:
         if (other := self.in_foreign(index)) is None:
             return cosines
         foreign, vectors = other
-        near = scale_of(foreign.model.embedder).near(foreign.cosines(index, vectors, chunks))
+        near = foreign.model.embedder.scale.questions.near(foreign.cosines(index, vectors, chunks))
         # As the cosines of this model that say the same.
         alike = self.scale.unrelated + near * (self.scale.related - self.scale.unrelated)
         return np.where(np.isnan(alike), cosines, alike)
@@ -207,7 +211,7 @@ def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, b
         return None, False
     foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
     try:
-        vector, scale = vector_of(stores, model, text), scale_of(model.embedder)
+        vector, scale = vector_of(stores, model, text), model.embedder.scale
     except ModelUnavailable:
         return None, True
     return QuestionVector(vector, scale, model.id, model is stores.former, foreign), False
@@ -220,7 +224,7 @@ def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:
     try:
         if made is None:
             made = _remember(stores, key, QuestionFuture())
-            made.set_result(model.embedder.embed([text], urgent=True))
+            made.set_result(model.embedder.embed([text], urgent=True, question=True))
         vector: Vectors = made.result()[0]
         return vector
     except BaseException as error:

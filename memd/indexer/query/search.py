@@ -35,7 +35,7 @@ class WorkspaceResult:
     unheard: bool
     """Whether the question went without its meaning because the model failed."""
     nearness: float | None
-    """How near the nearest chunk is in meaning."""
+    """How near the nearest chunk is in meaning; None where the model's cosines say nothing."""
     undated: WordMatches | None
     """The words that the confidence goes by: those that name no time."""
 
@@ -91,7 +91,7 @@ class SearchResult:
             return 0.0
         # In another language what else is near is no help.
         near = best.parts["section_meaning"] if translated else result.nearness
-        return certainty.confidence(None, 0.0, near, translated=translated)
+        return certainty.confidence(None, 0.0, near, translated=translated) if near is not None else certainty.WEAK
 
     def _by_words(self, best: Candidate, first: Sequence[Candidate]) -> float:
         result, had = self.by_workspace[best.index.id], self._had_by(best)
@@ -236,7 +236,8 @@ def _search_workspace(
     if heard is not None:
         pool.add_nearest(stores, index, heard)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
-        nearness = heard.nearness(next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None))
+        nearest = next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None)
+        nearness = heard.nearness(nearest) if heard.scales.holds else None
     elif not postings.count and catalog.has_chunks(connection, index.id):
         # A memd with another format makes it again: rather wait for that than miss all that it held.
         raise StoreBroken("the text index is being made again", "memd status")

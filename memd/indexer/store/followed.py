@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.errors import Busy, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.model.scale import Scale, remember_scale
+from memd.indexer.model.scale import ModelScale
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import FileId, FollowedLedger
@@ -38,7 +38,7 @@ class FollowedModel:
     name: str
     fingerprint: str
     dims: int
-    scale: Scale
+    scale: ModelScale
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class DaemonEmbedder(FollowedModel):
 
     ask: AskDaemon
 
-    def embed(self, texts: Sequence[str], urgent: bool = False) -> Vectors:
-        vectors: Vectors = self.ask("embed", self.id, list(texts)).result()
+    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
+        vectors: Vectors = self.ask("embed", self.id, list(texts), question).result()
         return vectors
 
     def begin(self, text: str) -> Future[Vectors]:
-        """Have a text embedded, and go on meanwhile."""
-        return self.ask("embed", self.id, [text])
+        """Have a question embedded, and go on meanwhile."""
+        return self.ask("embed", self.id, [text], True)
 
     def count_tokens(self, text: str) -> int:
         return int(self.ask("count_tokens", self.id, text).result())
@@ -171,7 +171,6 @@ class FollowedStores(Stores):
     def _model(self, known: FollowedModel | None) -> ActiveModel | None:
         if known is None:
             return None
-        remember_scale(known.fingerprint, known.scale)
         embedder = DaemonEmbedder(known.id, known.name, known.fingerprint, known.dims, known.scale, self.ask)
         return ActiveModel(known.id, embedder)
 
