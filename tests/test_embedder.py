@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import subprocess
@@ -323,6 +324,18 @@ def load(folder, **settings):
     return found
 
 
+def load_onnx(path, **settings):
+    chosen = EmbeddingSettings(provider="onnx", path=str(path), threads=1, **settings)
+    found = embedders.load_embedder(chosen, Path("unused"))
+    assert isinstance(found, embedders.OnnxEmbedder)
+    return found
+
+
+def write_json(folder, name, content):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(json.dumps(content))
+
+
 @pytest.fixture(autouse=True)
 def real_models(monkeypatch):
     monkeypatch.delenv("MEMD_TEST_EMBEDDER", raising=False)
@@ -364,6 +377,91 @@ def test_the_tokenizers_own_limit_is_kept(folder):
     short = load(folder, pooling="mean", normalize=False)
     assert np.allclose(short.embed(["beta alpha gamma"]), TABLE[[3, 2]].mean(0))
     assert short.count_tokens("beta alpha gamma delta") == 4
+
+
+def test_an_export_is_used_as_its_own_files_say(folder):
+    (folder / "onnx").mkdir()
+    (folder / "model.onnx").rename(folder / "onnx" / "model_quantized.onnx")
+    write_json(folder, "modules.json", [{"path": "pool", "type": "sentence_transformers.models.Pooling"}])
+    write_json(folder, "pool/config.json", {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True})
+    write_json(folder, "sentence_bert_config.json", {"max_seq_length": 3})
+    write_json(folder, "config_sentence_transformers.json", {"prompts": {"query": "alpha ", "document": "gamma "}})
+    model = load_onnx(folder, normalize=False)
+    assert np.allclose(model.embed(["beta delta beta"]), TABLE[[4, 3, 5]].mean(0), atol=1e-6)
+    assert np.allclose(model.embed(["beta delta beta"], question=True), TABLE[[2, 3, 5]].mean(0), atol=1e-6)
+    assert load_onnx(folder / "onnx" / "model_quantized.onnx", normalize=False).fingerprint == model.fingerprint
+
+
+def test_the_settings_say_more_than_an_exports_files(folder):
+    write_json(folder, "1_Pooling/config.json", {"pooling_mode": "mean"})
+    write_json(folder, "config_sentence_transformers.json", {"prompts": {"query": "alpha "}})
+    set_so = {"pooling": "cls", "query_prefix": "delta ", "document_prefix": "gamma ", "normalize": False}
+    model = load_onnx(folder, **set_so)
+    assert np.allclose(model.embed(["beta"], question=True), TABLE[5]) and np.allclose(model.embed(["beta"]), TABLE[4])
+    short = load_onnx(folder, max_tokens=1, normalize=False)
+    assert np.allclose(short.embed(["beta delta"]), TABLE[3])
+    assert len({model.fingerprint, short.fingerprint, load_onnx(folder, normalize=False).fingerprint}) == 3
+
+
+def test_another_prefix_for_questions_leaves_the_vectors_of_notes_as_they_are(folder):
+    plain, prefixed = load_onnx(folder), load_onnx(folder, query_prefix="delta ")
+    assert plain.fingerprint == prefixed.fingerprint == load(folder).fingerprint
+    assert load_onnx(folder, document_prefix="delta ").fingerprint != plain.fingerprint
+
+
+def test_an_output_of_whole_texts_is_preferred_and_a_layer_after_the_pooling_must_be_in_the_graph(folder):
+    write_json(folder, "modules.json", [{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])
+    with pytest.raises(ModelUnavailable, match="sentence_embedding"):
+        load_onnx(folder)
+    nodes = [*POOLED[:1], helper.make_node("ReduceMean", ["hidden"], ["sentence_embedding"], axes=[1], keepdims=0)]
+    inputs = ("input_ids", "attention_mask", "position_ids")
+    model = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["hidden"], ["out"])],
+        "two",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "n"]) for name in inputs],
+        [
+            helper.make_tensor_value_info("out", TensorProto.FLOAT, ["batch", "n", 6]),
+            helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", 6]),
+        ],
+        [numpy_helper.from_array(TABLE, "table")],
+    )
+    content = helper.make_model(model, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(content, folder / "model.onnx")
+    rows = load_onnx(folder, normalize=False).embed(["beta alpha"])
+    assert np.allclose(rows, TABLE[[3, 2]].mean(0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("1_Pooling/config.json", '{"pooling_mode_lasttoken": true}', "wants the pooling lasttoken"),
+        ("1_Pooling/config.json", '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}', "cls.mean"),
+        ("modules.json", '{"not": "a list"}', "is not what"),
+        ("sentence_bert_config.json", "{", "cannot be read"),
+    ],
+)
+def test_an_export_that_memd_cannot_use_is_refused_with_the_reason(folder, name, content, message):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(content)
+    with pytest.raises(ModelUnavailable, match=message):
+        load_onnx(folder)
+
+
+def test_an_export_needs_a_place_and_a_graph(folder):
+    with pytest.raises(ModelUnavailable, match=r"embedding\.path"):
+        load_onnx("")
+    (folder / "model.onnx").unlink()
+    with pytest.raises(ModelUnavailable, match=r"no model\.onnx"):
+        load_onnx(folder)
+
+
+def test_a_model_is_loaded_again_by_what_the_ledger_knows_of_it():
+    settings = EmbeddingSettings(
+        provider="onnx", path="/models/e5", query_prefix="query: ", document_prefix="passage: "
+    )
+    assert EmbeddingSettings(query_prefix="x ", max_tokens=9).with_source(settings.source) == settings
+    old = EmbeddingSettings(model="/models/bge", pooling="mean").source
+    assert "prefix" not in old and settings.with_source(old) == EmbeddingSettings(model="/models/bge", pooling="mean")
 
 
 def test_the_fingerprint_follows_what_makes_the_vectors(folder):

@@ -269,6 +269,16 @@ def test_a_model_is_another_one_after_a_pull_and_the_same_at_another_place(serve
     assert fingerprint(server.url) != fingerprint(server.url.replace("127.0.0.1", "localhost"))
 
 
+def test_questions_and_notes_are_sent_with_their_prefixes(server: EmbeddingServer, settings: EmbeddingSettings):
+    plain = ServerEmbedder(settings)
+    model = ServerEmbedder(replace(settings, query_prefix="query: ", document_prefix="passage: "))
+    model.embed(["a router"])
+    model.embed(["a router"], urgent=True, question=True)
+    assert [body["input"] for body in server.asked[-2:]] == [["passage: a router"], ["query: a router"]]
+    other = ServerEmbedder(replace(settings, query_prefix="query: "))
+    assert plain.fingerprint == other.fingerprint != model.fingerprint
+
+
 def test_dimensions_are_asked_for_and_must_come(server: EmbeddingServer, settings: EmbeddingSettings):
     wanted = replace(settings, dimensions=3)
     server.fault = "dimensions"

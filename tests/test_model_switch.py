@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,18 +11,21 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from memd.indexer.model.scale import PARAPHRASES, QUESTIONS
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
 from tests.embedding_server import EmbeddingServer, wide
-from tests.test_models import models_in_ledger, until
+from tests.test_models import models_in_ledger, save_gather, until
 
 NOTES, BATCH = 80, 8
 FIRST_CALLS = 1 + sum(2 * -(-len(pairs) // BATCH) for pairs in QUESTIONS.values()) + -(-2 * len(PARAPHRASES) // BATCH)
 """One for the length of the vectors, and those that measure the scale; the notes come next."""
 SLUG = "2026-02-15#garden"
+KNOWN = ("planted apple trees in the garden", "the ledger of the harbour, page", "sick hamster")
 
 
 @pytest.fixture
@@ -179,3 +184,44 @@ def test_settings_are_read_anew_and_a_wrong_file_changes_nothing(home: Home, mem
     assert len(memory.query("harbour")["hits"]) == 1
     file.write_text(right.replace("limit = 1", "limit = 2"))
     assert home.run("reload").returncode == 0 and len(memory.query("harbour")["hits"]) == 2
+
+
+def save_export(folder: Path, prompt: str) -> Path:
+    """An export whose questions are far from all notes: their prefix has a direction of its own."""
+    pairs = [" ".join(pair).lower() for some in (PARAPHRASES, *QUESTIONS.values()) for pair in some]
+    subjects: dict[str, list[int]] = {}
+    for nth, text in enumerate([*pairs, *KNOWN]):
+        for word in set(re.findall(r"\w+", text)):
+            subjects.setdefault(word, []).append(nth)
+    vocabulary = ["[UNK]", prompt, *subjects]
+    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(vocabulary)}, "[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    directions = np.random.default_rng(3).normal(size=(len(pairs) + len(KNOWN), 256)).astype(np.float32)
+    table = np.zeros((len(vocabulary), 257), np.float32)
+    for row, its in zip(table[2:], subjects.values(), strict=True):
+        # A word of several subjects says little.
+        row[:256] = directions[its[0]] if len(its) == 1 else 0.02
+    table[1, -1] = 240
+    save_gather(folder, table)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    prompts = {"prompts": {"query": f"{prompt} "}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    return folder
+
+
+def test_a_model_with_a_prefix_for_questions_is_switched_in_and_out_with_right_verdicts(home: Home, memory: Client):
+    folder = save_export(home.path / "export", "asked")
+
+    def verdicts() -> list[str]:
+        return [memory.query(text, mode="vector")["verdict"] for text in ("planted apple trees", "sick hamster")]
+
+    with constant_questions(home):
+        home.run("config", "set", "embedding.path", str(folder))
+        for provider, dims in (("onnx", 257), ("local", 64)):
+            home.run("config", "set", "embedding.provider", provider)
+            until(lambda dims=dims: memory.status()["model"]["dims"] == dims and switch_of(memory)["state"] == "done")
+            # The words of a stranger may stand in the same place of the hash embedder as a note's.
+            assert verdicts() == ["found", "none"] if provider == "onnx" else verdicts()[0] == "found"
+            assert memory.status()["degraded"] == []

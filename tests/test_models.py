@@ -27,7 +27,14 @@ def make_model(folder: Path, seed: int, dims: int) -> Path:
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(VOCABULARY)}, "[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
-    table = np.random.default_rng(seed).normal(size=(len(VOCABULARY), dims)).astype(np.float32)
+    save_gather(folder, np.random.default_rng(seed).normal(size=(len(VOCABULARY), dims)).astype(np.float32))
+    return folder
+
+
+def save_gather(folder: Path, table: np.ndarray) -> None:
+    """A graph that looks up the row of each token."""
+    folder.mkdir(parents=True, exist_ok=True)
+    dims = table.shape[1]
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])
     out = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "tokens", dims])
     graph = helper.make_graph(
@@ -36,7 +43,6 @@ def make_model(folder: Path, seed: int, dims: int) -> Path:
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.save(model, str(folder / "model.onnx"))
-    return folder
 
 
 def configure(home: Home, workspace: Path, model: Path) -> None:

@@ -61,6 +61,8 @@ class IndexSettings(Section):
     """Memory that open indexes may take before the least recently used are closed."""
 
 
+LATER = {"path": "", "max_tokens": 0, "query_prefix": "", "document_prefix": ""}
+"""Settings of a model that its description leaves out where they are as here."""
 SERVERS = ("ollama", "openai")
 """The providers of vectors that are asked over the network."""
 
@@ -68,12 +70,18 @@ SERVERS = ("ollama", "openai")
 class EmbeddingSettings(Section):
     """How texts become vectors."""
 
-    provider: Literal["local", "ollama", "openai", "none"] = "local"
-    """`local` runs a model on this machine; `ollama` and `openai` ask a server, which then gets the text of the
-    notes; `none` leaves vectors out."""
+    provider: Literal["local", "onnx", "ollama", "openai", "none"] = "local"
+    """`local` is the model that comes with memd, `onnx` one of your own; `ollama` and `openai` ask a server, which then
+    gets the text of the notes; `none` leaves vectors out."""
+    path: str = ""
+    """`onnx`: the folder of an ONNX export, or its graph; it needs `tokenizer.json`."""
     model: str = ""
-    """`local`: a folder with `model.onnx` and `tokenizer.json`, empty for the model that comes with memd. A server:
-    its name there, empty for `nomic-embed-text` of Ollama and `text-embedding-3-small` of OpenAI."""
+    """The model's name at a server, empty for `nomic-embed-text` of Ollama and `text-embedding-3-small` of OpenAI. With
+    `local`, as `path`."""
+    query_prefix: str = ""
+    """Text before each question, where a model wants one; empty means what an ONNX export says."""
+    document_prefix: str = ""
+    """The same before each note."""
     url: Url = ""
     """The server; empty means `http://localhost:11434` for `ollama` and `https://api.openai.com/v1` for `openai`,
     which may be any server that has `/v1/embeddings`."""
@@ -92,8 +100,10 @@ class EmbeddingSettings(Section):
     """How long a question waits for a server; then it is answered by its words, and `degraded` says so."""
     batch: Annotated[int, between(1, 2_048)] = 32
     """Texts that a server gets at a time."""
-    pooling: Literal["cls", "mean"] = "cls"
-    """How a model of your own is pooled."""
+    pooling: Literal["auto", "cls", "mean"] = "auto"
+    """How a model of your own is pooled; `auto` means as its files say, else `cls`."""
+    max_tokens: Annotated[int, between(0, 65_536)] = 0
+    """Tokens of a text that a model of your own takes; 0 means what its files say, else 512."""
     normalize: bool = True
     """Scale the vectors of a model of your own to length one."""
     threads: Annotated[int, between(1, 64)] = 2
@@ -109,11 +119,13 @@ class EmbeddingSettings(Section):
         """The description by which the same model is loaded again; where a key is, never the key."""
         local, server = ("pooling", "normalize"), ("url", "dimensions", "key_env", "key_file", "plain_http")
         names = ("model", *(server if self.provider in SERVERS else local))
-        return json.dumps({"provider": self.provider} | {name: getattr(self, name) for name in names})
+        # Without what says nothing, so that the ledger's older descriptions are the same.
+        later = [name for name, nothing in LATER.items() if getattr(self, name) != nothing]
+        return json.dumps({name: getattr(self, name) for name in ("provider", *names, *later)})
 
     def with_source(self, source: str) -> EmbeddingSettings:
         """The settings of a model that the ledger knows; what they do not say is as it is here."""
-        return replace(self, **{"provider": "local", **json.loads(source)})
+        return replace(self, **{"provider": "local", **LATER, **json.loads(source)})
 
 
 class VectorsSettings(Section):

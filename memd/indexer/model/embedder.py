@@ -6,10 +6,10 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from memd import installation
 from memd.config.schema import SERVERS
 from memd.errors import ModelUnavailable
-from memd.indexer.model import granite
+from memd.indexer.model import granite, onnx_export
+from memd.indexer.model.onnx_export import HINT
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
-from memd.indexer.model.prepared_files import digest_of
 from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from memd.config.schema import EmbeddingSettings
 
 _MOST_CHARS = 64  # of a token: text beyond the last token that the model takes is not tokenised
-_HINT = "Check embedding.model in the config; with embedding.provider = none memd searches text only."
+TAKEN = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
+POOLED_OUTPUT = "sentence_embedding"
+"""The name that exports give to an output of one vector a text."""
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class Embedder(Protocol):
@@ -77,10 +77,10 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
         from memd.indexer.model.embedding_server import ServerEmbedder
 
         return ServerEmbedder(settings)
-    if os.environ.get("MEMD_TEST_EMBEDDER") == "hash":
+    if os.environ.get("MEMD_TEST_EMBEDDER") == "hash" and settings.provider == "local":
         return HashEmbedder()
-    if settings.model:
-        return load_folder(_folder(settings.model), settings)
+    if settings.provider == "onnx" or settings.model:
+        return load_export(settings)
     return load_granite(cache, settings.threads)
 
 
@@ -107,40 +107,18 @@ def _granite(
     return embedder
 
 
-def load_folder(folder: Path, settings: EmbeddingSettings) -> Embedder:
-    """The user's own model: `model.onnx` (with its external data, if any) and `tokenizer.json`."""
-    content = _read(folder / "tokenizer.json", Path.read_bytes)
-    tokenizer = _tokenizer(content, str(folder))
-    if tokenizer.truncation is None:
-        tokenizer.enable_truncation(granite.MAX_TOKENS)
-    weights = [_read(path, digest_of) for path in _model_files(folder)]
-    session = _session(folder / "model.onnx", settings.threads, str(folder))
-    parts = (hashlib.sha256(content).hexdigest(), settings.pooling, str(settings.normalize))
-    fingerprint, name = _digest(*weights, *parts), folder.resolve().name
-    return OnnxEmbedder(name, fingerprint, session, tokenizer, Pooling(settings.pooling), settings.normalize)
-
-
-def _folder(name: str) -> Path:
-    try:
-        return Path(name).expanduser()
-    except RuntimeError as error:
-        raise ModelUnavailable(f"The embedding model {name} cannot be found: {error}", _HINT) from error
-
-
-def _model_files(folder: Path) -> list[Path]:
-    """The model and the weight files beside it, whose names begin with its name."""
-    files = sorted(path for path in folder.glob("model.onnx*") if path.is_file())
-    if folder / "model.onnx" not in files:
-        raise ModelUnavailable(f"The embedding model {folder} has no model.onnx.", _HINT)
-    return files
-
-
-def _read(path: Path, read: Callable[[Path], T]) -> T:
-    try:
-        return read(path)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or error
-        raise ModelUnavailable(f"{path} cannot be read: {reason}.", _HINT) from error
+def load_export(settings: EmbeddingSettings) -> Embedder:
+    """The user's own model: an ONNX export with its tokenizer."""
+    export = onnx_export.read_export(settings)
+    tokenizer = _tokenizer(export.tokenizer, str(export.graph))
+    if export.most_tokens or tokenizer.truncation is None:
+        tokenizer.enable_truncation(export.most_tokens or onnx_export.MAX_TOKENS)
+    session = _session(export.graph, settings.threads, str(export.graph))
+    if export.projected and POOLED_OUTPUT not in {one.name for one in session.get_outputs()}:
+        raise ModelUnavailable(f"{export.graph} lacks the layer after the pooling, and {POOLED_OUTPUT}.", HINT)
+    return OnnxEmbedder(
+        export.name, export.fingerprint, session, tokenizer, export.pooling, settings.normalize, export.prefixes
+    )
 
 
 def _digest(*parts: str) -> str:
@@ -161,7 +139,7 @@ def _tokenizer(content: bytes, model: str) -> Tokenizer:
     except ImportError as error:
         raise _missing("tokenizers", error) from error
     except ValueError as error:
-        raise ModelUnavailable(f"The tokenizer of {model} is not valid: {error}", _HINT) from error
+        raise ModelUnavailable(f"The tokenizer of {model} is not valid: {error}", HINT) from error
     tokenizer.no_padding()
     return tokenizer
 
@@ -197,30 +175,34 @@ def _onnx_errors(model: str) -> Iterator[None]:
         state.NoModel, state.NoSuchFile, state.NotImplemented, state.RuntimeException, RuntimeError, ValueError,
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split())
-        raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", _HINT) from error
+        raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", HINT) from error
 
 
 class OnnxEmbedder(Measured):
     """A model that onnxruntime runs; the constructor runs it once to show that it works."""
 
     def __init__(
-        self, name: str, fingerprint: str, session: Any, tokenizer: Tokenizer, pooling: Pooling, normalize: bool = True
-    ) -> None:
+        self, name: str, fingerprint: str, session: Any, tokenizer: Tokenizer, pooling: Pooling, normalize: bool = True,
+        prefixes: tuple[str, str] = ("", ""),
+    ) -> None:  # fmt: skip
         self.name = name
         self.fingerprint = fingerprint
         self._session = session
         self._tokenizer = tokenizer
         self._pooling = pooling
         self._normalize = normalize
+        self._prefixes = prefixes
+        """The text before a note, and before a question."""
         self._inputs = self._input_types()
-        self._output: str = session.get_outputs()[0].name
+        outputs = [one.name for one in session.get_outputs()]
+        self._output = POOLED_OUTPUT if POOLED_OUTPUT in outputs else outputs[0]
         self._most_chars = _MOST_CHARS * int((tokenizer.truncation or {}).get("max_length", 512))
         self.dims = self._probe()
 
     def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text, in the order of the texts."""
         rows = np.zeros((len(texts), self.dims), np.float32)
-        ids = self._tokens(texts)
+        ids = self._tokens([self._prefixes[question] + text for text in texts])
         for batch in batches([len(each) for each in ids], self._most_texts()):
             rows[batch] = self._run([ids[index] for index in batch])
         return unit(rows) if self._normalize else np.nan_to_num(rows)
@@ -234,9 +216,9 @@ class OnnxEmbedder(Measured):
     def _input_types(self) -> dict[str, str]:
         """The inputs of the model, with their integer types."""
         types = {each.name: "int32" if "int32" in each.type else "int64" for each in self._session.get_inputs()}
-        if "input_ids" not in types or types.keys() - {"input_ids", "attention_mask", "token_type_ids"}:
+        if "input_ids" not in types or types.keys() - TAKEN:
             taken = ", ".join(sorted(types))
-            raise self._unusable(f"takes {taken}; memd feeds input_ids, attention_mask and token_type_ids")
+            raise self._unusable(f"takes {taken}; memd feeds {', '.join(sorted(TAKEN))}")
         return types
 
     def _probe(self) -> int:
@@ -250,7 +232,7 @@ class OnnxEmbedder(Measured):
         return int(alone.shape[1])
 
     def _unusable(self, why: str) -> ModelUnavailable:
-        return ModelUnavailable(f"The embedding model {self.name} {why}.", _HINT)
+        return ModelUnavailable(f"The embedding model {self.name} {why}.", HINT)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of each text, at least one."""
@@ -272,6 +254,7 @@ class OnnxEmbedder(Measured):
         """One run of the model, pooled."""
         tokens, mask = padded(ids)
         feeds = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        feeds["position_ids"] = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
         inputs = {name: feeds[name].astype(kind) for name, kind in self._inputs.items()}
         with _onnx_errors(self.name):
             (output,) = self._session.run([self._output], inputs)

@@ -177,6 +177,8 @@ class ServerEmbedder(Measured):
 
     def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text; ModelUnavailable when the server is away, or late for somebody who waits."""
+        prefix = self._settings.query_prefix if question else self._settings.document_prefix
+        texts = [prefix + text for text in texts]
         batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
         parts = list((map if urgent else self._flights.map)(partial(self._embed, urgent=urgent), batches))
         return unit(np.concatenate(parts)) if parts else np.zeros((0, self.dims), np.float32)
@@ -311,7 +313,8 @@ class ServerEmbedder(Measured):
 
     def _identity(self) -> str:
         """A hash of all that the vectors depend on, as far as a server tells: Ollama's digest, else the place."""
-        parts = (self._settings.provider, self._model, str(self.dims), self._weights() or self._url)
+        parts = [self._settings.provider, self._model, str(self.dims), self._weights() or self._url]
+        parts += [self._settings.document_prefix] if self._settings.document_prefix else []
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _weights(self) -> str:

@@ -305,6 +305,7 @@ class OwnStores(Stores):
         Questions go on meanwhile: at each step there is a model that serves, and its vectors.
         """
         model, before = self._known_model(embedder, source), self.model
+        self.question_vectors.clear()
         if before is not None and before.id == model.id:
             self.model = model
             return
