@@ -12,6 +12,7 @@ import pytest
 
 from memd.child import start_child
 from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
+from memd.daemon.embedding import thread as embedding_thread
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.jobs import maintenance as maintenance_module
@@ -25,11 +26,15 @@ from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing.ingest import PLAIN
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
+from memd.indexer.model import embedding_server
+from memd.indexer.query.meaning import question_vector
+from memd.indexer.store import vector_table
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 from memd.indexer.store.text import LARGE
 from memd.models import Chunk, Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
+from tests.embedding_server import EmbeddingServer, words
 from tests.faults.agreement import assert_agreement
 
 SECTIONS = LARGE + 5
@@ -188,6 +193,39 @@ def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, mo
     finally:
         go_on.set()
         embedding.stop(10)
+
+
+@pytest.mark.parametrize("provider", ["ollama", "openai"])
+def test_a_server_that_gets_other_weights_under_the_same_name_is_another_model(
+    worker: Worker, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_server, "CANARY_SECONDS", 0.0)
+    monkeypatch.setattr(embedding_thread, "RETRY_SECONDS", 0.05)
+    server = EmbeddingServer(words)
+    settings = EmbeddingSettings(provider=provider, model="granite", url=server.url, question_ms=30_000)  # type: ignore[arg-type]
+    embedding = Embedding(worker, settings)
+    embedding.start()
+    embedding.hurry()
+    stores, question = worker.stores, "a wren in the hedge"
+    try:
+        wait_for(lambda: embedding.phase == "ready" and embedding.caught_up())
+        first = stores.model
+        assert first is not None and stores.embedded == 1 and embedding.switch is None
+        server.embed = lambda texts: -words(texts)[:, ::-1]
+        wait_for(lambda: stores.model is not None and stores.model.id != first.id and embedding.caught_up())
+        # No vector of the weights before is left, and a question finds what the new ones made.
+        vector, unheard = question_vector(stores, question)
+        assert vector is not None and not unheard
+        assert vector.near(index_of(worker), [index_of(worker).text.ids().pop()])[0] > 0.5
+        wait_for(lambda: embedding.switch is not None and embedding.switch.state == "done")
+        assert worker.health.names == []
+        # Loaded again, it is the same.
+        fresh = embedding_server.ServerEmbedder(settings)
+        worker.submit(stores.ledger.transact, lambda connection: vector_table.recognise(connection, fresh)).result()
+        assert stores.model is not None and fresh.fingerprint == stores.model.embedder.fingerprint != fresh.place
+    finally:
+        embedding.stop(10)
+        server.stop()
 
 
 def test_what_was_joined_is_left_when_too_much_happened_meanwhile(

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from memd.indexer.model.scale import PARAPHRASES, QUESTIONS
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
-from tests.embedding_server import EmbeddingServer, wide
+from tests.embedding_server import EmbeddingServer, wide, words
 from tests.test_models import models_in_ledger, save_gather, until
 
 NOTES, BATCH = 80, 8
@@ -184,6 +184,18 @@ def test_settings_are_read_anew_and_a_wrong_file_changes_nothing(home: Home, mem
     assert len(memory.query("harbour")["hits"]) == 1
     file.write_text(right.replace("limit = 1", "limit = 2"))
     assert home.run("reload").returncode == 0 and len(memory.query("harbour")["hits"]) == 2
+
+
+def test_vectors_of_another_length_are_another_model_without_a_restart(
+    home: Home, memory: Client, workspace: Path, server: EmbeddingServer
+):
+    home.run("config", "set", "embedding.provider", "ollama")
+    until(lambda: memory.status()["model"]["dims"] == 96 and switch_of(memory)["state"] == "done")
+    server.embed = words
+    (workspace / "MEMORY.md").write_text("## New\n\nthe unheard merlin\n")
+    until(lambda: switch_of(memory).get("before") == "" and switch_of(memory)["state"] == "done")
+    answer = memory.query("unheard merlin", mode="vector")
+    assert (answer["hits"][0]["key"], answer["degraded"], models_in_ledger(home)) == ("MEMORY#new", [], [64])
 
 
 def save_export(folder: Path, prompt: str) -> Path:

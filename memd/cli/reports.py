@@ -119,7 +119,7 @@ def _switch(result: Mapping[str, Any]) -> str:
     if switch.get("state") not in ("loading", "waiting", "building", "cancelled"):
         return ""
     part = f"{switch['done']:,} of {switch['total']:,} vectors" if switch["total"] else ""
-    meanwhile = f"{switch['before']} answers" if switch["state"] != "cancelled" else ""
+    meanwhile = f"{switch['before']} answers" if switch["before"] and switch["state"] != "cancelled" else ""
     parts = [switch["state"], part, switch["note"], meanwhile]
     return f"to {switch['to']}: {'; '.join(part for part in parts if part)}"
 

@@ -210,6 +210,7 @@ class Embedding:
             self._work.wait()
             self._work.clear()
             return
+        self._leave_replaced()
         if self._used != self.settings and time.monotonic() >= self._try_at:
             self._load_wanted()
         self._load_multilingual()
@@ -290,9 +291,8 @@ class Embedding:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
         self._use(embedder, self.settings)
         self.recount()
-        if self.worker.stores.former is None:
-            self._load_former()
-        self._note_switch(embedder)
+        changing = self.worker.stores.former is not None or self._load_former()
+        self._note_switch(embedder, changing)
         self._tell("making")
         self._try_at, self.phase, self.note = 0.0, "ready", ""
         # What is loaded by now stays: no need to look through it again and again.
@@ -307,12 +307,25 @@ class Embedding:
         self._used, self._swept = settings, False
         self._tell_server()
 
-    def _note_switch(self, embedder: Embedder) -> None:
+    def _leave_replaced(self) -> None:
+        """Load a server's model anew if it has another one: its questions do not match the vectors that are there."""
+        former = self.worker.stores.former
+        for embedder in (self._loaded, former.embedder if former is not None else None):
+            server = _server(embedder)
+            if server is not None and (why := server.replaced()):
+                log.warning("%s is another model now: %s", server.name, why)
+                self.worker.submit(self.worker.stores.use_no_model).result()
+                server.close()
+                self.phase, self._loaded, self._used, self._try_at = "loading", None, None, 0.0
+                return
+
+    def _note_switch(self, embedder: Embedder, changing: bool) -> None:
         """The change as `status` tells it: it goes on, or it was taken back, or there was none."""
         stores, switch = self.worker.stores, self.switch
-        if stores.former is not None:
+        if changing:
             if switch is None or not switch.under_way:
-                switch = self.switch = ModelSwitch(stores.former.embedder.name, embedder.name)
+                switch = self.switch = ModelSwitch("", embedder.name)
+            switch.before = stores.former.embedder.name if stores.former is not None else ""
             switch.build(embedder.name, self.pending)
         elif switch is not None and switch.under_way:
             taken_back = switch.before == embedder.name and switch.state != "loading"
@@ -358,7 +371,11 @@ class Embedding:
 
         try:
             embedder = load_embedder(self.settings.with_source(row["source"]), self.state / "model")
-            if embedder is None or embedder.fingerprint != row["fingerprint"]:
+            if embedder is None:
+                return None
+            recognise = partial(vector_table.recognise, embedder=embedder)
+            self.worker.submit(self.worker.stores.ledger.transact, recognise).result()
+            if embedder.fingerprint != row["fingerprint"]:
                 return None
             _ = embedder.scale
         except ModelUnavailable as error:
@@ -388,18 +405,22 @@ class Embedding:
         self.recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
-    def _load_former(self) -> None:
-        """After a change of model the old vectors serve, with the model that made them, until the new are ready."""
+    def _load_former(self) -> bool:
+        """After a change of model the old vectors serve, with the model that made them, until the new are ready.
+
+        Says whether there was a change, also where that model cannot be had any more.
+        """
         stores = self.worker.stores
         rows = vector_table.models_with_vectors(stores.ledger.reader) if self.pending else []
         row = next((row for row in rows if stores.model is not None and row["id"] != stores.model.id), None)
         if row is None:
-            return
+            return False
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
         if (former := self._load_known(row)) is not None:
             self.worker.submit(self.worker.stores.use_former, row["id"], former).result()
         else:
             self._tell("former", BEING_MADE, "wait: memd status shows when")
+        return True
 
     def _unavailable(self, error: ModelUnavailable) -> None:
         if self._is_interrupted():

@@ -8,6 +8,7 @@ is asked now and then and not by everybody.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import random
@@ -17,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,6 +49,12 @@ FAILURES = 3
 """In a row, after which a server is left alone for a while."""
 RESTS = (2.0, 5.0, 15.0, 30.0)
 """Seconds that it is left alone, after so many looks that failed."""
+
+CANARY = "The canary in the mine sings a song of seven sentences."
+"""Its vector shows whether a server still has the same model."""
+CANARY_SECONDS = 180.0
+SAME_MODEL = 0.99
+"""The cosine of two vectors of it: the same weights on other hardware differ by less."""
 
 CONNECT_SECONDS = 5.0
 QUESTIONS_AT_ONCE = 4
@@ -162,8 +170,14 @@ class ServerEmbedder(Measured):
         self._threads = ThreadPoolExecutor(QUESTIONS_AT_ONCE, "memd-question")
         self._flights = ThreadPoolExecutor(IN_FLIGHT, "memd-notes")
         self.name = f"{self._model} ({settings.provider})"
-        self.dims = int(self._ask(["probe"], settings.timeout_s).shape[1])
-        self.fingerprint = self._identity()
+        self._canary = self._embedded_canary()
+        self.dims = len(self._canary)
+        self._digest = self._weights()
+        self.place = self._identity()
+        """A hash of all that a server tells of its model."""
+        self.fingerprint = self.place
+        self._replaced = ""
+        self._look_at = time.monotonic() + CANARY_SECONDS
 
     @property
     def trouble(self) -> str:
@@ -189,6 +203,31 @@ class ServerEmbedder(Measured):
             self.embed(["probe"])
         if self._questions.trouble:
             self.embed(["probe"], urgent=True)
+
+    def recognise(self, known: str) -> str:
+        """Take another fingerprint where the ledger has another vector of the canary; returns what it is to have."""
+        before: dict[str, Any] = json.loads(known) if known else {"models": 0, "vector": self._canary}
+        models = before["models"] + (not self._is_same(np.array(before["vector"])))
+        self.fingerprint = _digest(self.place, str(models)) if models else self.place
+        return json.dumps({"models": models, "vector": self._canary.round(4).tolist()})
+
+    def replaced(self) -> str:
+        """Why the server seems to have another model than when it was loaded; it is asked every few minutes."""
+        if not self._replaced and time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + CANARY_SECONDS
+            with suppress(ModelUnavailable):
+                if not self._is_same(self._embedded_canary()):
+                    self._replaced = "it gives another vector for the same text"
+                elif self._weights() != self._digest:
+                    self._replaced = "its digest is another one"
+        return self._replaced
+
+    def _embedded_canary(self) -> Vectors:
+        row: Vectors = unit(self._ask([CANARY], self._settings.timeout_s))[0]
+        return row
+
+    def _is_same(self, canary: Vectors) -> bool:
+        return float(canary @ self._canary) >= SAME_MODEL
 
     def count_tokens(self, text: str) -> int:
         """About how many tokens a text has: the server's tokenizer is not here.
@@ -304,7 +343,9 @@ class ServerEmbedder(Measured):
             raise self._again(f"gave {len(rows)} vectors for {count} texts")
         wanted = self.dims or self._settings.dimensions or rows.shape[1]
         if not rows.shape[1] or rows.shape[1] != wanted:
-            raise self._away(f"gives vectors of {rows.shape[1]} numbers instead of {wanted}")
+            why = f"gives vectors of {rows.shape[1]} numbers instead of {wanted}"
+            self._replaced = f"it {why}" if self.dims else ""
+            raise self._away(why)
         if not np.isfinite(rows).all():
             raise self._again("gave numbers that are not finite")
         return rows
@@ -313,9 +354,9 @@ class ServerEmbedder(Measured):
 
     def _identity(self) -> str:
         """A hash of all that the vectors depend on, as far as a server tells: Ollama's digest, else the place."""
-        parts = [self._settings.provider, self._model, str(self.dims), self._weights() or self._url]
-        parts += [self._settings.document_prefix] if self._settings.document_prefix else []
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        prefix = self._settings.document_prefix
+        parts = self._settings.provider, self._model, str(self.dims), self._digest or self._url
+        return _digest(*parts, *([prefix] if prefix else []))
 
     def _weights(self) -> str:
         """Ollama's digest of the model: a name may stand for another model after a pull."""
@@ -338,6 +379,10 @@ class ServerEmbedder(Measured):
         error = TryAgain(f"{self._server} {why}.", self._hint)
         error.after = after
         return error
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def read_key(settings: EmbeddingSettings) -> str:

@@ -322,6 +322,7 @@ class OwnStores(Stores):
 
     def _known_model(self, embedder: Embedder, source: str) -> ActiveModel:
         with self.ledger.write() as connection:
+            vector_table.recognise(connection, embedder)
             number = vector_table.model_id(connection, embedder.name, embedder.fingerprint, embedder.dims, source)
         return ActiveModel(number, embedder)
 

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from memd.indexer.store import catalog
 from memd.indexer.store.catalog import number_of
 from memd.indexer.store.queries import queries
 from memd.notes.names import COMMENT
+
+if TYPE_CHECKING:
+    from memd.indexer.model.embedder import Embedder
+    from memd.indexer.model.embedding_server import ServerEmbedder
 
 SQL = queries(__file__)
 
@@ -66,6 +70,15 @@ def sentence_pieces(text: str) -> list[str]:
 def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
     connection.execute(SQL["add_model"], (name, fingerprint, RECIPE, dims, source))
     return number_of(connection, "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", fingerprint, RECIPE)
+
+
+def recognise(connection: sqlite3.Connection, embedder: Embedder) -> None:
+    """Compare what a server's model makes of one sentence with what it made when it was last loaded."""
+    if hasattr(embedder, "recognise"):
+        server = cast("ServerEmbedder", embedder)
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (f"canary:{server.place}",)).fetchone()
+        kept = server.recognise(row["value"] if row else "")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"canary:{server.place}", kept))
 
 
 def known_model(connection: sqlite3.Connection, source: str) -> int:
