@@ -27,6 +27,7 @@ from memd.protocol.methods import METHODS
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL
 from tests import result_types
 from tests.conftest import PATIENCE, ROOT, Home
+from tests.test_models import make_model
 
 PROTOCOL_PAGE = ROOT / "docs" / "protocol.md"
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -148,6 +149,7 @@ def documented(home: Home) -> Home:
         "commit -qm notes --allow-empty",
     ):
         subprocess.run(["git", "-C", root / "agent", *command.split()], check=True)
+    make_model(root / "models" / "bge-small", seed=1, dims=16)
     home.configure(
         f'[[workspace]]\npath = "{root}/agent"\nns = "agent"\n\n[outline]\nenabled = true\n\n'
         '[server]\ntrust = "propose"\ntrusted = "socket mcp:example"\n'

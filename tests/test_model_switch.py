@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from memd.errors import Refused
 from memd.indexer.model.scale import PARAPHRASES, QUESTIONS
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
@@ -237,3 +238,47 @@ def test_a_model_with_a_prefix_for_questions_is_switched_in_and_out_with_right_v
             # The words of a stranger may stand in the same place of the hash embedder as a note's.
             assert verdicts() == ["found", "none"] if provider == "onnx" else verdicts()[0] == "found"
             assert memory.status()["degraded"] == []
+
+
+# Before a change: `memd model` and `memd model try`
+
+
+def test_another_model_is_tried_on_the_own_notes_and_nothing_is_changed(
+    home: Home, memory: Client, workspace: Path, server: EmbeddingServer
+):
+    notes = (note for _, note in QUESTIONS["en"])
+    (workspace / "MEMORY.md").write_text("\n\n".join(f"## {nth}\n\n{note}" for nth, note in enumerate(notes)))
+    memory.sync(vectors=True)
+    before = memory.status()["model"]
+    result = memory.model_try(server.url, name="granite")
+    used, other = result["models"]
+    assert (used["name"], other["name"], other["dims"]) == ("hash", "granite (openai)", 96)
+    assert 0 < used["first"] <= used["first_5"] <= used["first_10"] <= result["probes"] <= result["passages"]
+    assert other["first_5"] > result["probes"] / 2 and other["scale"]["told_apart"] > 0.9
+    tried = home.run("model", "try", str(save_blind(home.path / "blind"))).stdout
+    assert "blind finds less; nothing was changed" in tried and "hash" in tried
+    assert {**memory.status()["model"]} == before and memory.status()["pending"] == 0
+    failed = home.run("model", "try", "nowhere")
+    assert failed.returncode == 6 and "no such folder" in failed.stderr
+
+
+def test_the_model_is_shown_with_its_scale_and_the_last_exam(home: Home, memory: Client):
+    memory.job_run("selfexam")
+    shown = home.run("model").stdout
+    assert "hash (64 dimensions), ready" in shown and "questions 0.09 to 0.32, notes 0.09 to 0.32" in shown
+    assert "100.0% told apart in en" in shown and "found in the first 5" in shown
+
+
+def test_an_agent_cannot_have_notes_sent_elsewhere(home: Home, memory: Client, server: EmbeddingServer):
+    with Client(str(home.socket), bind="agent") as agent, pytest.raises(Refused):
+        agent.model_try(server.url)
+    assert not server.asked
+
+
+def save_blind(folder: Path) -> Path:
+    """An export for which all texts are the same but for their length."""
+    save_gather(folder, np.eye(3, dtype=np.float32))
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1}, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder

@@ -10,6 +10,7 @@ from memd.timespans import duration, local_time, seconds_until
 
 MARKS = {"ok": "ok      ", "warn": "warning ", "broken": "BROKEN  ", "mended": "mended  "}
 MAX_SKIPPED = 5
+SCALES = ("questions", "notes")
 NARROW = 8
 """Columns of a table that no cell gives way below."""
 DROP = 0.1
@@ -30,7 +31,22 @@ def status(result: Mapping[str, Any]) -> str:
     ]
     places = [(name.removesuffix("_dir"), result.get(name)) for name in ("config", "state_dir", "socket", "log")]
     known = [told(rows) for told in (_exams, _watching, _conflicts, _skipped)]
-    blocks = [[_headline(result)], [workspaces(rows)], _facts(facts), *known, _degraded(result), _facts(places)]
+    return _screen([_headline(result)], [workspaces(rows)], _facts(facts), *known, _degraded(result), _facts(places))
+
+
+def model(result: Mapping[str, Any]) -> str:
+    """The screen of `memd model`."""
+    used = result["model"]
+    scale = used["scale"]
+    facts = [("model", _model(result)), ("change", _switch(result)), ("fingerprint", used["fingerprint"])]
+    if scale:
+        ends = [f"{name} {scale[name]['unrelated']:.2f} to {scale[name]['related']:.2f}" for name in SCALES]
+        facts.append(("cosines", f"{', '.join(ends)} (from nothing in common to the same)"))
+        facts.append(("self-test", f"{scale['told_apart']:.1%} told apart in {', '.join(scale['languages'])}"))
+    return _screen(_facts(facts), _exams(result["workspaces"]), _degraded(result))
+
+
+def _screen(*blocks: Sequence[str]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 

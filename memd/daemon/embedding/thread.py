@@ -75,7 +75,8 @@ class Embedding:
         self.multilingual = multilingual.is_wanted(settings)
         """Whether notes and questions in other languages get vectors of their own, with a model for them."""
         self._swept = False
-        self._maker = VectorMaker(self.state / "model", self._is_interrupted)
+        self.model_folder = self.state / "model"
+        self._maker = VectorMaker(self.model_folder, self._is_interrupted)
         self._loaded: Embedder | None = None
         """The model of the settings, once it could be loaded."""
         self._used: EmbeddingSettings | None = None
@@ -286,7 +287,7 @@ class Embedding:
         from memd.indexer.model.embedder import load_embedder
 
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
-        embedder = self._loaded = self._loaded or load_embedder(self.settings, self.state / "model")
+        embedder = self._loaded = self._loaded or load_embedder(self.settings, self.model_folder)
         if embedder is None:
             raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
         self._use(embedder, self.settings)
@@ -370,7 +371,7 @@ class Embedding:
         from memd.indexer.model.embedder import load_embedder
 
         try:
-            embedder = load_embedder(self.settings.with_source(row["source"]), self.state / "model")
+            embedder = load_embedder(self.settings.with_source(row["source"]), self.model_folder)
             if embedder is None:
                 return None
             recognise = partial(vector_table.recognise, embedder=embedder)
@@ -396,7 +397,7 @@ class Embedding:
         if not vector_table.any_multilingual(stores.ledger.reader):
             return
         try:
-            embedder = multilingual.load(self.state / "model")
+            embedder = multilingual.load(self.model_folder)
         except ModelUnavailable as error:
             self.multilingual = False
             self.health.set("languages", error.message, error.hint or "memd doctor")

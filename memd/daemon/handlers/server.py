@@ -185,6 +185,7 @@ def _model_status(ctx: HandlerContext) -> Result:
         "name": model.embedder.name if model else "",
         "dims": model.embedder.dims if model else 0,
         "fingerprint": model.embedder.fingerprint if model else "",
+        "scale": asdict(model.embedder.scale) if model else None,
         "note": ctx.embedding.note,
         "switch": asdict(ctx.embedding.switch) if ctx.embedding.switch is not None else None,
         "multilingual": _multilingual_state(ctx),
