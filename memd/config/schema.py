@@ -71,25 +71,23 @@ class EmbeddingSettings(Section):
     """How texts become vectors."""
 
     provider: Literal["local", "onnx", "ollama", "openai", "none"] = "local"
-    """`local` is the model that comes with memd, `onnx` one of your own; `ollama` and `openai` ask a server, which then
-    gets the text of the notes; `none` leaves vectors out."""
+    """`local` is memd's own model, `onnx` yours; `ollama` and `openai` ask a server, which gets the notes; `none`
+    leaves vectors out."""
     path: str = ""
     """`onnx`: the folder of an ONNX export, or its graph; it needs `tokenizer.json`."""
     model: str = ""
-    """The model's name at a server, empty for `nomic-embed-text` of Ollama and `text-embedding-3-small` of OpenAI. With
-    `local`, as `path`."""
+    """The name at a server; empty for `nomic-embed-text` (Ollama) and `text-embedding-3-small` (OpenAI). With `local`,
+    as `path`."""
     query_prefix: str = ""
-    """Text before each question, where a model wants one; empty means what an ONNX export says."""
+    """Text before each question; empty means what an ONNX export says."""
     document_prefix: str = ""
     """The same before each note."""
     url: Url = ""
-    """The server; empty means `http://localhost:11434` for `ollama` and `https://api.openai.com/v1` for `openai`,
-    which may be any server that has `/v1/embeddings`."""
+    """The server; empty means `http://localhost:11434` for `ollama`, `https://api.openai.com/v1` for `openai`."""
     dimensions: Annotated[int, between(0, 65_536)] = 0
     """The length of the vectors to ask a server for; 0 means what its model gives."""
     key_env: VariableName = ""
-    """The environment variable that holds the server's key; with neither this nor `key_file`, `OPENAI_API_KEY` for
-    OpenAI itself and no key for others."""
+    """The environment variable that holds the server's key; without it and `key_file`, `OPENAI_API_KEY` for OpenAI."""
     key_file: str = ""
     """A file that holds the server's key and that nobody but you can read (mode 0600)."""
     plain_http: bool = False
@@ -97,22 +95,21 @@ class EmbeddingSettings(Section):
     timeout_s: Annotated[float, between(0.1, 3_600)] = 60.0
     """How long a server may take for a batch of notes."""
     question_ms: Annotated[int, between(10, 60_000)] = 1_000
-    """How long a question waits for a server; then it is answered by its words, and `degraded` says so."""
+    """How long a question waits for a server; then its words answer, and `degraded` says so."""
     batch: Annotated[int, between(1, 2_048)] = 32
     """Texts that a server gets at a time."""
     pooling: Literal["auto", "cls", "mean"] = "auto"
-    """How a model of your own is pooled; `auto` means as its files say, else `cls`."""
+    """How your own model is pooled; `auto` means as its files say, else `cls`."""
     max_tokens: Annotated[int, between(0, 65_536)] = 0
-    """Tokens of a text that a model of your own takes; 0 means what its files say, else 512."""
+    """Tokens that your own model takes; 0 means what its files say, else 512."""
     normalize: bool = True
-    """Scale the vectors of a model of your own to length one."""
+    """Scale its vectors to length one."""
     threads: Annotated[int, between(1, 64)] = 2
     """Threads the model may use."""
     share: Annotated[float, between(0.05, 1.0)] = 1.0
     """The part of the time in which missing vectors are made; on battery half of it."""
     multilingual: bool = True
-    """Beside the model that comes with memd, which is English, load another one where notes or questions are in other
-    languages."""
+    """Beside memd's own model, which is English, load another one where notes or questions are in other languages."""
 
     @property
     def source(self) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MOST_PROBES, MOST_PASSAGES = 60, 500
 """Enough to see a difference of ten points, few enough for a minute."""
 AT_ONCE = 32
+PLACES = {"first": 1, "first_5": 5, "first_10": 10}
 OLLAMA_PORT = ":11434"
 
 
@@ -77,21 +78,21 @@ def _chosen(stores: Stores) -> tuple[list[Probe], list[str]]:
 async def _tried(ctx: HandlerContext, embedder: Embedder, probes: Sequence[Probe], passages: Sequence[str]) -> Result:
     """How many probes find their passage among all, by the vectors of one model."""
     scale = await ctx.read(lambda: embedder.scale)
-    notes, ms_note = await _embedded(ctx, embedder, passages, question=False)
+    notes, ms_note = await _embedded(ctx, embedder, passages)
     asked, ms_question = await _embedded(ctx, embedder, [probe.query for probe in probes], question=True)
     own = [passages.index(probe.passage.text) for probe in probes]
     cosines = asked @ notes.T
     # Passages that are as near come first: a model to which all are alike finds none.
     ranks = (cosines >= cosines[np.arange(len(own)), own][:, None]).sum(axis=1)
-    found = {name: int((ranks <= most).sum()) for name, most in (("first", 1), ("first_5", 5), ("first_10", 10))}
+    found = {name: int((ranks <= most).sum()) for name, most in PLACES.items()}
     times = {"ms_note": ms_note, "ms_question": ms_question}
     return {"name": embedder.name, "dims": embedder.dims, **found, **times, "scale": asdict(scale)}
 
 
 async def _embedded(
-    ctx: HandlerContext, embedder: Embedder, texts: Sequence[str], question: bool
+    ctx: HandlerContext, embedder: Embedder, texts: Sequence[str], question: bool = False
 ) -> tuple[Vectors, float]:
-    """The vectors, made in parts so that others are answered in between, and the milliseconds that each took."""
+    """The vectors, in parts so that others are answered in between, and the milliseconds that each took."""
     started, parts = time.perf_counter(), []
     for at in range(0, len(texts), AT_ONCE):
         parts.append(await ctx.read(embedder.embed, texts[at : at + AT_ONCE], False, question))
