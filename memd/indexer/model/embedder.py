@@ -20,6 +20,7 @@ from memd.errors import ModelUnavailable
 from memd.indexer.model import granite, onnx_export
 from memd.indexer.model.onnx_export import HINT
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
+from memd.indexer.model.prepared_files import digest_of_parts
 from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _granite(
 ) -> Embedder:
     """The built-in model in one precision; both have one fingerprint, since their vectors differ only by rounding."""
     session = _session(granite.graph(pack, precision, cache), threads, granite.MODEL_NAME)
-    fingerprint = _digest(pack.sha256, "cls", "True", str(granite.MAX_TOKENS))
+    fingerprint = digest_of_parts(pack.sha256, "cls", "True", str(granite.MAX_TOKENS))
     embedder = OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS)
     embedder.scale = ModelScale(FITTED, FITTED)
     return embedder
@@ -119,10 +120,6 @@ def load_export(settings: EmbeddingSettings) -> Embedder:
     return OnnxEmbedder(
         export.name, export.fingerprint, session, tokenizer, export.pooling, settings.normalize, export.prefixes
     )
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _missing(library: str, error: ImportError) -> ModelUnavailable:

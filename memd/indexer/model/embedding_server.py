@@ -7,7 +7,6 @@ is asked now and then and not by everybody.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -31,6 +30,7 @@ from memd.config.addresses import is_exposed, is_loopback
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors, encodable, unit
+from memd.indexer.model.prepared_files import digest_of_parts
 from memd.indexer.model.scale import Measured
 
 _log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ class ServerEmbedder(Measured):
         """Take another fingerprint where the ledger has another vector of the canary; returns what it is to have."""
         before: dict[str, Any] = json.loads(known) if known else {"models": 0, "vector": self._canary}
         models = before["models"] + (not self._is_same(np.array(before["vector"])))
-        self.fingerprint = _digest(self.place, str(models)) if models else self.place
+        self.fingerprint = digest_of_parts(self.place, str(models)) if models else self.place
         return json.dumps({"models": models, "vector": self._canary.round(4).tolist()})
 
     def replaced(self) -> str:
@@ -356,7 +356,7 @@ class ServerEmbedder(Measured):
         """A hash of all that the vectors depend on, as far as a server tells: Ollama's digest, else the place."""
         prefix = self._settings.document_prefix
         parts = self._settings.provider, self._model, str(self.dims), self._digest or self._url
-        return _digest(*parts, *([prefix] if prefix else []))
+        return digest_of_parts(*parts, *([prefix] if prefix else []))
 
     def _weights(self) -> str:
         """Ollama's digest of the model: a name may stand for another model after a pull."""
@@ -379,10 +379,6 @@ class ServerEmbedder(Measured):
         error = TryAgain(f"{self._server} {why}.", self._hint)
         error.after = after
         return error
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def read_key(settings: EmbeddingSettings) -> str:

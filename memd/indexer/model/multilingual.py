@@ -29,7 +29,7 @@ MODEL_NAME = "universal-sentence-encoder-multilingual-3"
 DIMS = 512
 WEIGHTS_SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
-FINGERPRINT = hashlib.sha256(f"{WEIGHTS_SHA256}\n{PIECES_SHA256}".encode()).hexdigest()
+FINGERPRINT = prepared_files.digest_of_parts(WEIGHTS_SHA256, PIECES_SHA256)
 
 SCALE = Scale(0.0682804, 0.6515315)
 """The one with which verdicts across languages were fitted."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Pooling
-from memd.indexer.model.prepared_files import digest_of
+from memd.indexer.model.prepared_files import digest_of, digest_of_parts
 
 if TYPE_CHECKING:
     from memd.config.schema import EmbeddingSettings
@@ -59,7 +59,7 @@ def read_export(settings: EmbeddingSettings) -> OnnxExport:
     return OnnxExport(
         folder.resolve().name, graph, tokenizer, Pooling(pooling), length or _shortest(folder), prefixes,
         any(str(one.get("type")).endswith(".Dense") for one in modules),
-        hashlib.sha256("\n".join(parts).encode()).hexdigest(),
+        digest_of_parts(*parts),
     )  # fmt: skip
 
 

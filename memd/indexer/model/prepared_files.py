@@ -26,6 +26,11 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def digest_of_parts(*parts: str) -> str:
+    """The sha256 of several texts in their order."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
 def write(path: Path, content: bytes) -> None:
     """Put a whole file in its place, or none; OSError if there is no room."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
