@@ -1,37 +1,33 @@
-"""A Chroma server beside the embedded engine: building, questions, and a server that is killed under load.
+"""A workspace whose vectors only a Chroma server has: filling, memory, questions, a restart, a kill and a wipe.
 
-Both are asked through the process that memd asks, in one run, with the same vectors. `--chunks 100000` takes long and
-wants a quiet machine.
+The vectors are those of the hash embedder (64 numbers): what memd itself takes does not depend on the model.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
-import numpy as np
+from benchmarks.home import Home, workplace
+from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.store.chroma_server import ChromaClient, ServerAddress
+from memd.protocol.client import Client
 
-from memd.config.schema import VectorsSettings
-from memd.errors import MemdError
-from memd.indexer.model.pooling import Vectors, unit
-from memd.indexer.store import chroma
-from memd.indexer.store.chroma import ChromaFolder, ChromaPlace, ChromaServer
-from memd.indexer.store.vectors import BATCH, Collection, VectorStore
-
-DIMS, DEPTH = 384, 10
-NAME = "ws-1-model-1"
+WORDS = [f"{a}{b}" for a in "kettle router apple photo train lamp river garden paper".split() for b in range(60)]
+SECTIONS = 20
+"""Sections of a note."""
+DEPTH = 50
+"""Rows that a question asks the server for."""
 
 
 class RunningChroma:
@@ -59,133 +55,128 @@ class RunningChroma:
         self.process.wait()
 
 
-def clustered(count: int, seed: int = 1) -> Vectors:
-    """Unit vectors that lie in heaps, as those of notes do."""
-    chance = np.random.default_rng(seed)
-    heaps = chance.normal(size=(max(1, count // 50), DIMS))
-    return unit((heaps[chance.integers(len(heaps), size=count)] + 0.7 * chance.normal(size=(count, DIMS))).astype("f4"))
+class ServerHome(Home):
+    """A home with its vectors in a server."""
+
+    def use(self, chroma: RunningChroma) -> None:
+        self.configure()
+        with (self.path / "config.toml").open("a") as config:
+            config.write(f'\n[vectors]\nengine = "server"\nurl = "http://127.0.0.1:{chroma.port}"\n')
+        self.env["MEMD_TEST_EMBEDDER"] = "hash"
+
+    def number(self, query: str) -> int:
+        with closing(sqlite3.connect(self.state / "state.db", timeout=60)) as ledger:
+            return int(ledger.execute(query).fetchone()[0])
+
+    def waiting(self) -> int:
+        """Vectors that are not in the server alone yet, or not made."""
+        return self.number(
+            "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE NOT length(vector))"
+        )
+
+    def megabytes(self) -> float:
+        """The memory of the daemon and its children, what they share counted once."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        total = 0
+        for pid in (str(self.pid), *children):
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        return total / 1024
+
+
+def write_notes(folder: Path, chunks: int, chance: random.Random) -> None:
+    (folder / "memory").mkdir(parents=True)
+    for note in range(chunks // SECTIONS):
+        sections = [
+            f"## Entry {note}-{nth}\n\n{' '.join(chance.choices(WORDS, k=30))} number {note * SECTIONS + nth}.\n"
+            for nth in range(SECTIONS)
+        ]
+        (folder / "memory" / f"topic-{note}.md").write_text("\n".join(sections))
+
+
+def until(holds: Callable[[], bool], seconds: float = 4 * 3_600) -> float:
+    """Wait; returns how long it took."""
+    began = time.monotonic()
+    while not holds():
+        if time.monotonic() - began > seconds:
+            raise RuntimeError("it takes too long")
+        time.sleep(0.25)
+    return time.monotonic() - began
 
 
 def milliseconds(times: list[float]) -> str:
-    cuts = quantiles(times, n=20)
-    return f"p50 {cuts[9] * 1e3:7.2f} ms   p95 {cuts[18] * 1e3:7.2f} ms"
+    return f"p50 {median(times) * 1e3:.1f} ms, p95 {quantiles(times, n=20)[18] * 1e3:.1f} ms"
 
 
-def measure(title: str, host: ChromaPlace, vectors: Vectors, questions: Vectors) -> None:
-    """Build a collection and ask it; print how long that took and how much it found of what is nearest."""
-    rows = host.open()
+def timed(work: Callable[[], object]) -> float:
     began = time.perf_counter()
-    for at in range(0, len(vectors), BATCH):
-        part = vectors[at : at + BATCH]
-        rows.add(NAME, [str(at + nth) for nth in range(len(part))], part)
-    built = time.perf_counter() - began
-    rows.search(NAME, questions[0], DEPTH)
-    times, found = [], 0
-    for question in questions:
-        began = time.perf_counter()
-        answer = rows.search(NAME, question, DEPTH) or []
-        times.append(time.perf_counter() - began)
-        found += len({int(digest) for digest, _ in answer} & set(exact(vectors, question)))
-    recall = found / (len(questions) * DEPTH)
+    work()
+    return time.perf_counter() - began
+
+
+def ask(home: ServerHome, client: Client, server: ChromaClient, questions: list[str]) -> None:
+    """Hybrid questions, by turns with what the server itself takes for the same vectors."""
+    name, whole, alone = "ws-1-model-1", [], []
+    for text in questions:
+        vector = HashEmbedder().embed([text])
+        whole.append(timed(lambda text=text: client.query(text, observe=False, sync="none")))  # type: ignore[misc]
+        alone.append(timed(lambda vector=vector: server.nearest(name, vector, DEPTH)))  # type: ignore[misc]
     print(
-        f"{title:9} build {built:8.1f} s ({len(vectors) / built:6.0f}/s)   {milliseconds(times)}   recall {recall:.3f}"
+        f"hybrid {milliseconds(whole)}; the server for its part {milliseconds(alone)}; memory {home.megabytes():.0f} MB"
     )
-    rows.close(60.0)
-
-
-def exact(vectors: Vectors, question: Vectors) -> list[int]:
-    return [int(nth) for nth in np.argsort(-(vectors @ question), kind="stable")[:DEPTH]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows that the ledger would want in the collection."""
-
-    held: Vectors
-    name: str = "ws-2-model-1"
-    workspace: int = 2
-
-    def vectors(self, digests: Iterable[str]) -> tuple[list[str], Vectors]:
-        known = list(digests)
-        return known, self.held[[int(digest) for digest in known]]
-
-    def digests(self) -> set[str]:
-        return {str(nth) for nth in range(len(self.held))}
-
-
-def killed_under_load(server: RunningChroma, host: ChromaPlace, vectors: Vectors, kills: int) -> None:
-    """Send rows while questions come, and kill the server in the middle of it, again and again; then compare."""
-    store, source = VectorStore(host), Rows(vectors)
-    collection = store.collection(source, None)  # type: ignore[arg-type]
-    stop, counts = threading.Event(), {"answers": 0, "none": 0, "wrong": 0}
-    asking = threading.Thread(target=ask, args=(collection, vectors, stop, counts), daemon=True)
-    asking.start()
-    began = time.perf_counter()
-    for _ in range(kills):
-        wait_in_step(store, counts)
-        collection.touch(random.sample(sorted(source.digests()), min(len(vectors), 5 * BATCH)))
-        time.sleep(random.uniform(0.2, 1.0))
-        server.kill()
-        began = time.perf_counter()
-        server.start()
-    wait_in_step(store, counts)
-    took = time.perf_counter() - began
-    stop.set()
-    asking.join()
-    same = collection.digests() == source.digests()
-    store.close()
-    told = ", ".join(f"{count} {name}" for name, count in counts.items())
-    print(
-        f"killed {kills} times: the last time caught up after {took:.1f} s, all rows there: {same}; questions: {told}"
-    )
-
-
-def wait_in_step(store: VectorStore, counts: dict[str, int]) -> None:
-    """Until every row is there, and some questions were answered by them."""
-    while not store.wait_in_step(60.0):
-        store.hurry()
-        time.sleep(0.2)
-    enough = counts["answers"] + 20
-    while counts["answers"] < enough:
-        time.sleep(0.01)
-
-
-def ask(collection: Collection, vectors: Vectors, stop: threading.Event, counts: dict[str, int]) -> None:
-    """An answer is wrong if it claims to be in step and misses the very vector that was asked for."""
-    chance = random.Random(2)
-    while not stop.wait(0.005):
-        nth = chance.randrange(len(vectors))
-        try:
-            found = collection.search(vectors[nth], DEPTH)
-        except MemdError:
-            found = None
-        if found is None:
-            counts["none"] += 1
-        else:
-            counts["answers" if str(nth) in {digest for digest, _ in found} else "wrong"] += 1
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--chunks", type=int, default=10_000)
-    parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--chunks", type=int, default=20_000)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--keep", type=Path)
     args = parser.parse_args()
-    # Measured to the end, however long it takes here.
-    chroma.SEARCH_SECONDS = 60.0
-    folder = Path(tempfile.mkdtemp(prefix="memd-chroma-"))
-    vectors, questions = clustered(args.chunks), clustered(args.questions, seed=1)
-    server = RunningChroma(folder / "server")
-    settings = VectorsSettings(engine="server", url=f"http://127.0.0.1:{server.port}")
-    try:
-        print(f"{args.chunks:,} vectors of {DIMS} numbers, {args.questions} questions, {DEPTH} nearest")
-        measure("embedded", ChromaFolder(folder / "embedded"), vectors, questions)
-        host = ChromaServer(settings, folder, "benchmark")
-        measure("server", host, vectors, questions)
-        killed_under_load(server, host, vectors[:10_000], args.kills)
-    finally:
-        server.kill()
-        shutil.rmtree(folder, ignore_errors=True)
+    chance = random.Random(1)
+    questions = [" ".join(chance.sample(WORDS, 4)) for _ in range(args.questions)]
+    with workplace(args.keep) as place:
+        chroma = RunningChroma(place / "server")
+        try:
+            (place / "home").mkdir()
+            with ServerHome(place / "home") as home:
+                home.use(chroma)
+                write_notes(home.workspace, args.chunks, chance)
+                measure(home, chroma, questions)
+        finally:
+            chroma.kill()
+
+
+def measure(home: ServerHome, chroma: RunningChroma, questions: list[str]) -> None:
+    client = home.start()
+    print(f"indexed after {home.take_in(client):.0f} s", flush=True)
+    seconds = until(lambda: home.waiting() <= 0)
+    chunks = home.number("SELECT COUNT(*) FROM chunks")
+    print(
+        f"{chunks:,} chunks in the server alone {seconds:.0f} s later; state.db {_megabytes(home):.0f} MB", flush=True
+    )
+    ledger = client.status()["clock"].split(":")[1]
+    url = f"http://127.0.0.1:{chroma.port}"
+    server = ChromaClient(ServerAddress(url, "default_tenant", "default_database", "", ledger))
+    ask(home, client, server, questions[:10])
+    ask(home, client, server, questions)
+    home.stop()
+    took = timed(lambda: home.start().query("kettle1 router2"))
+    print(f"restart to the first answer {took:.1f} s", flush=True)
+    client = home.client()
+    chroma.kill()
+    told = {tuple(client.query(text)["degraded"]) for text in questions[:20]}
+    chroma.start()
+    back = until(lambda: not client.query(questions[0])["degraded"])
+    print(f"killed: degraded {told}; back after {back:.0f} s", flush=True)
+    for row in server._call("GET", "?limit=100"):
+        server._call("DELETE", f"/{row['name']}")
+    wrong = client.query(questions[0])["degraded"]
+    noticed = until(lambda: home.waiting() > 0)
+    print(f"wiped: degraded {wrong}; noticed after {noticed:.0f} s", flush=True)
+
+
+def _megabytes(home: ServerHome) -> float:
+    return sum(file.stat().st_size for file in home.state.glob("state.db*")) / 1e6
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class Home:
     def followed(self) -> bool:
         """Whether the ledger says of every collection that it has taken in everything."""
         with closing(sqlite3.connect(self.state / "state.db")) as ledger:
-            return not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall()
+            return not ledger.execute("SELECT 1 FROM unsent").fetchall()
 
     def calm(self, seconds: float = 0.7) -> bool:
         """Whether the daemon rests; also the sign that the last thing it began is done."""

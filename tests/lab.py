@@ -5,18 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from sqlite3 import Row
 
+from memd.errors import StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.scan import scan
 from memd.indexer.model.embedder import Embedder, HashEmbedder
 from memd.indexer.query.search import search
 from memd.indexer.store import vector_table
+from memd.indexer.store.chroma import CollectionRow
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text
+from memd.indexer.store.vectors import Collection
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
 
@@ -83,3 +87,27 @@ class Narrow(HashEmbedder):
     """Another model: the same idea in half the dimensions."""
 
     name, fingerprint, dims = "narrow", "hash-32-test", 32
+
+
+def held(collection: Collection | None) -> set[str]:
+    """The texts that a collection holds, once it is in step; the process may have to be started again for that."""
+    assert collection is not None
+    store = collection._store
+    for _ in range(3):
+        if store.following:
+            store.wait_in_step()
+        with suppress(StoreBroken):
+            return set(store.wait_open().page(collection.name, 0, 100_000))
+        collection.compare()
+    raise AssertionError("the collection does not come back")
+
+
+def wanted(collection: Collection | None) -> set[str]:
+    """The texts that it is to hold."""
+    assert collection is not None
+    return {digest for _, digest in collection.source.page(0, 100_000)}
+
+
+def row(digest: str, text: str) -> CollectionRow:
+    """A row that nobody asked for."""
+    return CollectionRow(digest, HashEmbedder().embed([text])[0], text, {"kind": "stray"})

@@ -29,6 +29,7 @@ from memd.models import Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import eventually
+from tests.lab import held, wanted
 
 MANY = 20
 """More jobs than there are."""
@@ -405,17 +406,17 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Buil
 def test_reconcile_mends_caches_that_nobody_suspects(kept: tuple[BuiltInJobs, Worker]) -> None:
     jobs, worker = kept
     index, ledger = worker.stores.index("agent"), worker.stores.ledger
-    wanted = catalog.chunk_ids(ledger.reader, index.id)
-    assert index.collection is not None and index.collection.digests() == index.collection.source.digests()
+    chunks = catalog.chunk_ids(ledger.reader, index.id)
+    assert index.collection is not None and held(index.collection) == wanted(index.collection)
     assert jobs.reconcile() == "in step"
-    lost, collection = sorted(wanted)[0], index.collection
+    lost, collection = sorted(chunks)[0], index.collection
     index.text.apply((), [lost])
     (text,) = ledger.reader.execute("SELECT digest FROM chunks WHERE id = ?", (lost,)).fetchone()
     assert worker.stores.vectors is not None
     worker.stores.vectors.wait_open().drop(collection.name, [text])
-    assert lost not in index.text.ids() and text not in collection.digests()
+    assert lost not in index.text.ids() and text not in held(collection)
     assert jobs.reconcile() == "mended agent: 1 in the text index, agent: 1 in the collection"
-    assert index.text.ids() == wanted and collection.digests() == collection.source.digests()
+    assert index.text.ids() == chunks and held(collection) == wanted(collection)
     assert jobs.reconcile() == "in step"
 
 

@@ -36,6 +36,7 @@ from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.embedding_server import EmbeddingServer, words
 from tests.faults.agreement import assert_agreement
+from tests.lab import held
 
 SECTIONS = LARGE + 5
 SOUND = doctor.DoctorFinding("state.db", "ok", "")
@@ -189,7 +190,7 @@ def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, mo
         go_on.set()
         wait_for(embedding.caught_up)
         collection = index_of(worker).collection
-        assert collection is not None and len(collection.digests()) == worker.stores.embedded == 1
+        assert collection is not None and len(held(collection)) == worker.stores.embedded == 1
     finally:
         go_on.set()
         embedding.stop(10)

@@ -126,10 +126,14 @@ class EmbeddingSettings(Section):
 
 
 class VectorsSettings(Section):
-    """Where the collections of vectors are kept; the ledger has all vectors in any case."""
+    """Where the collections of vectors are, which other programs can read."""
 
     engine: Literal["embedded", "server"] = "embedded"
-    """`embedded` keeps them in the state directory; `server` in a Chroma server, for what outgrows a machine."""
+    """`embedded` has them in the state directory, where nobody else may open them while memd runs; `server` in a Chroma
+    server."""
+    workspaces: str = "*"
+    """Workspaces, with commas between, whose vectors only the server has: questions ask it, and memory and disk here
+    are free of them. `*` means all; with none the server has a copy."""
     url: Url = "http://localhost:8000"
     """The Chroma server."""
     tenant: str = "default_tenant"
@@ -139,7 +143,12 @@ class VectorsSettings(Section):
     headers_env: VariableName = ""
     """The environment variable that holds headers for the server, one a line: `Authorization: Bearer …`."""
     plain_http: bool = False
-    """Send vectors and headers to another machine over `http://`, where others can read them."""
+    """Send texts, vectors and headers to another machine over `http://`, where others can read them."""
+
+    def has_alone(self, ns: str) -> bool:
+        """Whether the server alone is to have the vectors of a workspace."""
+        names = [name.strip() for name in self.workspaces.split(",")]
+        return self.engine == "server" and ("*" in names or ns in names)
 
 
 class SearchSettings(Section):

@@ -194,7 +194,7 @@ def wait_for_collections(home: Home) -> None:
 
     def followed() -> bool:
         with closing(sqlite3.connect(home.state / "state.db")) as ledger:
-            return not ledger.execute("SELECT 1 FROM workspaces WHERE vectors_dirty").fetchall()
+            return not ledger.execute("SELECT 1 FROM unsent").fetchall()
 
     eventually(followed)
 

@@ -132,7 +132,7 @@ def test_chroma_killed_at_each_place_costs_the_daemon_nothing(home: Home, worksp
     client = serve(home, workspace)
     client.sync(vectors=True)
     assert_agreement(home, workspace)
-    assert client.status()["degraded"] == [] and client.doctor()["ok"]
+    assert client.status()["degraded"] == [] and client.doctor()["ok"], client.doctor()["findings"]
 
 
 def test_chroma_killed_while_it_writes_many_rows(home: Home, workspace: Path) -> None:
@@ -156,7 +156,7 @@ def test_chroma_killed_while_it_writes_many_rows(home: Home, workspace: Path) ->
             client.sync(vectors=True)
     client.sync(vectors=True)
     assert_agreement(home, workspace)
-    assert client.status()["degraded"] == [] and client.doctor()["ok"]
+    assert client.status()["degraded"] == [] and client.doctor()["ok"], client.doctor()["findings"]
 
 
 def _kill_chroma(home: Home) -> None:

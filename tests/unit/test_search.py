@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future
@@ -22,9 +20,7 @@ from memd.indexer.query import certainty, lookup, many_workspaces, meaning, sign
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
-from memd.indexer.store import chroma, vector_table
-from memd.indexer.store.chroma import ChromaFolder, ChromaProcess
-from memd.indexer.store.vectors import VectorStore
+from memd.indexer.store import vector_table
 from memd.models import Answer, Ask, Filters
 from tests.lab import MAX_BYTES, TODAY, Lab, Narrow
 
@@ -76,41 +72,6 @@ def test_an_index_that_is_being_made_again_is_not_believed(tmp_path: Path) -> No
     reconcile_text(lab.stores, index)
     assert lab.ask("kettle", mode="text").verdict == "found"
     lab.close()
-
-
-def test_chroma_finds_what_the_exact_path_finds(lab: Lab, monkeypatch: pytest.MonkeyPatch):
-    lab.stores.use_vectors(VectorStore(ChromaFolder(lab.folder / "state" / "chroma")))
-    index = lab.add(many(80))
-    assert index.collection is not None and len(index.collection.digests()) == 80
-    questions = ["the router called fjord", "apple trees", "photo of the archive", "a train to vienna", "lamp -hall"]
-    asked = [(question, mode) for question in questions for mode in ("hybrid", "vector")]
-    # Places in the vector voice may differ among equals; what is shown may not.
-    exact = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
-    used = []
-    search = index.collection.search
-    monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
-    monkeypatch.setattr(chroma, "SEARCH_SECONDS", 60.0)
-    monkeypatch.setattr(index.collection, "search", lambda *given: used.append(search(*given)) or used[-1])
-    by_chroma = [[place[:4] for place in told(lab.ask(question, mode=mode, limit=20))] for question, mode in asked]
-    assert by_chroma == exact
-    # An exclusion narrows the vectors down, and those are always compared one by one.
-    assert len(used) == 8 and all(used) and all(exact)
-
-
-def test_a_chroma_that_fails_is_replaced_by_the_vectors_in_memory(lab: Lab, monkeypatch: pytest.MonkeyPatch):
-    vectors = VectorStore(ChromaFolder(lab.folder / "state" / "chroma"))
-    lab.stores.use_vectors(vectors)
-    index = lab.add(many(30))
-    assert index.collection is not None and len(index.collection.digests()) == 30
-    exact = told(lab.ask("apple trees", mode="vector"))
-    monkeypatch.setattr(meaning, "EXACT_UP_TO", 10)
-    child = vectors.wait_open()
-    assert isinstance(child, ChromaProcess)
-    os.kill(child.pid, signal.SIGSTOP)
-    for _ in range(3):
-        assert told(lab.ask("apple trees", mode="vector")) == exact != []
-    os.kill(child.pid, signal.SIGKILL)
-    assert told(lab.ask("apple trees", mode="vector")) == exact
 
 
 def test_why_not_agrees_with_the_answer(lab: Lab):

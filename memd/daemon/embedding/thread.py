@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -31,10 +32,11 @@ from memd.indexer.language.languages import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.chroma import chroma_place
+from memd.indexer.store.chroma_server import ChromaServer, chroma_place
+from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text, sentence_pieces
-from memd.indexer.store.vectors import VectorStore
+from memd.indexer.store.vectors import CollectionSource, SentRows, VectorStore
 from memd.timespans import duration
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class Embedding:
         self.backlog = VectorBacklog(worker.stores)
         self.multilingual = multilingual.is_wanted(settings)
         """Whether notes and questions in other languages get vectors of their own, with a model for them."""
+        self._reopen = False
+        """Whether the collections are to be somewhere else."""
         self._swept = False
         self.model_folder = self.state / "model"
         self._maker = VectorMaker(self.model_folder, self._is_interrupted)
@@ -117,6 +121,13 @@ class Embedding:
             # Nobody asks it yet, so nobody is cut short but this thread.
             server.close()
         self.hurry()
+
+    def change_vectors(self, vectors: VectorsSettings) -> None:
+        """Have the collections where other settings say; what only a server has is brought here first."""
+        if vectors != self.vectors:
+            elsewhere = replace(vectors, workspaces="") != replace(self.vectors, workspaces="")
+            self.vectors, self._reopen = vectors, self._reopen or elsewhere
+            self.hurry()
 
     def more(self, workspace: int, chunks: Iterable[int]) -> None:
         """Some chunks want a vector."""
@@ -215,8 +226,9 @@ class Embedding:
         if self._used != self.settings and time.monotonic() >= self._try_at:
             self._load_wanted()
         self._load_multilingual()
-        if self.worker.stores.vectors is None:
+        if self.worker.stores.vectors is None or self._reopen:
             self._open_collections()
+        self._move_vectors()
         more = self._embed_some()
         self._stuck = False
         if self.phase == "failed":
@@ -439,27 +451,73 @@ class Embedding:
 
     def _open_collections(self) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
-        vectors = VectorStore(chroma_place(self.vectors, self.state, self.worker.stores.ledger.id))
-        vectors.on_synced = self._mark_in_step
+        stores, ledger, settings = self.worker.stores, self.worker.stores.ledger, self.vectors
+        if settings.engine != "server" and any(index.remote for index in stores.indexes.values()):
+            # Until what only it has is here.
+            settings = replace(settings, engine="server", workspaces="")
+        if stores.vectors is not None:
+            stores.vectors.close()
+        place = chroma_place(settings, self.state, ledger.id)
+        stores.engine = place if isinstance(place, ChromaServer) else None
+        vectors = VectorStore(ledger, place)
+        vectors.on_sent = self._mark_sent
         vectors.on_trouble = self._collections_failed
-        self.worker.submit(self.worker.stores.use_vectors, vectors).result()
+        vectors.on_in_step = self._work.set
+        self._reopen = False
+        self.worker.submit(stores.use_vectors, vectors).result()
         if not self.pending:
             self._caught_up()
 
-    def _mark_in_step(self, workspace: int) -> None:
-        """Note in the ledger that a workspace's collection has followed, unless it was touched again since."""
-        self.worker.submit_once(ingest.mark_in_step, self.worker.stores, workspace, turn=Turn.BACKGROUND)
+    def _mark_sent(self, sent: SentRows) -> None:
+        marked = self.worker.submit(ingest.mark_sent, self.worker.stores, sent, turn=Turn.BACKGROUND)
+        marked.add_done_callback(lambda _: self._make_again() if sent.lost else None)
+
+    def _make_again(self) -> None:
+        """Vectors that only a server had are gone."""
+        self.backlog.look_at_all()
+        self.recount()
+        self._work.set()
+
+    def _move_vectors(self) -> None:
+        """Let go of vectors that the server is to have alone, once it has them; bring back what it is not to have."""
+        stores = self.worker.stores
+        for index in list(stores.indexes.values()):
+            wanted, vectors = self.vectors.has_alone(index.workspace.ns), stores.vectors
+            if wanted is index.remote or vectors is None or index.collection is None or stores.former is not None:
+                continue
+            if not wanted:
+                self._bring_back(index, index.collection.source)
+            elif vectors.in_step and not vectors.trouble and not self.pending:
+                self.worker.submit(stores.move_vectors, index, True).result()
+                for digests in index.collection.source.pages():
+                    sent = SentRows(0, index.collection.source.model, digests)
+                    self.worker.submit(ingest.mark_sent, stores, sent, turn=Turn.BACKGROUND).result()
+                log.info("the Chroma server has the vectors of %s", index.workspace.ns)
+
+    def _bring_back(self, index: OwnIndex, source: CollectionSource) -> None:
+        stores, lost = self.worker.stores, list[str]()
+        assert stores.engine is not None, "it is kept until all of it is here"
+        for digests in source.pages():
+            emptied = vector_table.emptied(stores.ledger.reader, source.model, digests)
+            found = list(stores.engine.vectors(source.name, emptied))
+            self.worker.submit(ingest.bring_back, stores, source.model, found, turn=Turn.BACKGROUND).result()
+            lost += set(emptied) - {digest for digest, _ in found}
+        self.worker.submit(stores.move_vectors, index, False).result()
+        self._mark_sent(SentRows(0, source.model, (), tuple(lost)))
+        self._reopen = self.vectors.engine != "server"
+        log.info("the vectors of %s are here again", index.workspace.ns)
 
     def _collections_failed(self, error: MemdError | None) -> None:
         """The collections stay behind for a while, or they are back when there is nothing to say."""
         if isinstance(error, LedgerDamaged):
             self.worker.guard.explain(error)
         elif error is not None:
-            self.health.set("collections", error.message, "memd goes on by itself; memd doctor tells more")
-            stores = self.worker.stores
-            self.worker.submit_once(stores.mark_behind, *stores.indexes.values())
+            alone = any(index.remote for index in self.worker.stores.indexes.values())
+            hint = "memd goes on by itself; memd doctor tells more"
+            self.health.set("vectors" if alone else "collections", error.message, hint, "engine" if alone else "")
         else:
             self.health.clear("collections")
+            self._tell("engine")
 
     def _caught_up(self) -> None:
         """Every chunk has its vector: those of a former model can go."""

@@ -31,7 +31,7 @@ from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
 MAX_SKIPPED = 50
-FOLLOWED = ("embedding", "search", "rules")
+FOLLOWED = ("embedding", "search", "rules", "vectors")
 """The sections that hold at once."""
 READ_ANEW = ("hooks",)
 """The sections that whoever needs them reads for each call."""
@@ -76,6 +76,7 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
         ctx.config.settings = replace(ctx.settings, **followed)
     ctx.config.rules = rules_of(settings.rules, ctx.health)
     ctx.embedding.change(settings.embedding)
+    ctx.embedding.change_vectors(settings.vectors)
     waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
     return {"changed": changed, "restart": waiting}
 

@@ -86,7 +86,6 @@ class ReaderPool:
             "embed": self._embed,
             "count_tokens": lambda model, text: self._model(model).embedder.count_tokens(text),
             "mirror": self._mirror,
-            "nearest_texts": lambda ns, vector, depth: stores.index(ns).nearest_texts(vector, depth),
         }
         """The functions that readers call, by name."""
 
@@ -143,10 +142,15 @@ class ReaderPool:
 
     def _state(self) -> DaemonState:
         stores = self._stores
-        indexes, model, former, foreign = parts = stores.indexes, stores.model, stores.former, stores.multilingual
+        indexes, model, former, foreign, engine = parts = (
+            stores.indexes, stores.model, stores.former, stores.multilingual, stores.engine,
+        )  # fmt: skip
         if not self._last_state or any(one is not other for one, other in zip(parts, self._last_state, strict=False)):
             workspaces = tuple((index.id, index.workspace) for index in indexes.values())
-            self._last_state = *parts, DaemonState(workspaces, _followed(model), _followed(former), _followed(foreign))
+            models = _followed(model), _followed(former), _followed(foreign)
+            remote = frozenset(index.id for index in indexes.values() if index.remote)
+            address = engine.address if engine is not None else None
+            self._last_state = *parts, DaemonState(workspaces, *models, address, remote)
         state: DaemonState = self._last_state[-1]
         return state
 
@@ -240,7 +244,7 @@ class ReaderPool:
         return self._model(model).embedder.embed(texts, urgent=True)
 
     def _mirror(self, ns: str, model: int) -> MirrorPlace | None:
-        mirror = self._stores.index(ns).mirror_of(self._model(model))
+        mirror = self._stores.index(ns).local_mirror(self._model(model))
         return mirror.place if mirror is not None else None
 
 

@@ -111,8 +111,6 @@ def repair_dirty(worker: Worker, index: OwnIndex) -> None:
     row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     if row["text_dirty"] or not stores.has_text(index):
         worker.repair_text(index)
-    if index.collection is not None and row["vectors_dirty"] and not index.collection.behind:
-        index.collection.compare()
 
 
 def _reading_order(index: OwnIndex, seen: ScanResult, deep: bool) -> list[str]:

@@ -81,8 +81,6 @@ class LedgerChanges:
 
     added: list[tuple[int, Chunk]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
-    dropped_digests: list[str] = field(default_factory=list)
-    """Their texts, which other chunks may still have."""
     saved: list[SavedMemory] = field(default_factory=list)
 
 
@@ -100,7 +98,7 @@ def decide(stores: OwnStores, index: OwnIndex, batch: FileBatch, now: str) -> It
     while not decision.done:
         failpoint("before-ledger")
         with stores.ledger.write() as connection:
-            catalog.mark(connection, index.id, text=True, vectors=True)
+            catalog.mark_text(connection, index.id, True)
             changes = decision.step(connection)
         failpoint("after-ledger")
         decision.publish()
@@ -231,7 +229,7 @@ class _Decision:
     def _finish(self, changes: LedgerChanges) -> None:
         """Drop what no memory took, and say that the files are read."""
         self._let_go([(path, row.id) for path, row in self.old if row.id not in self.kept])
-        changes.dropped, changes.dropped_digests = self.pool.left(), self.pool.left_digests()
+        changes.dropped = self.pool.left()
         catalog.drop_chunks(self.connection, changes.dropped)
         catalog.drop_files(self.connection, self.gone)
         for path, (row, _) in self.batch.notes.items():
@@ -408,6 +406,3 @@ class ChunkPool:
 
     def left(self) -> list[int]:
         return [row.id for rows in self._by_digest.values() for row in rows]
-
-    def left_digests(self) -> list[str]:
-        return [digest for digest, rows in self._by_digest.items() if rows]

@@ -19,7 +19,6 @@ from datetime import datetime
 from sqlite3 import Row
 from typing import Any
 
-from memd.errors import MemdError
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
 from memd.indexer.indexing.read_files import FileBatch, read_files
@@ -29,6 +28,7 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ActiveModel
+from memd.indexer.store.vectors import SentRows
 
 NAMED = 20
 """Files that a report names; all are counted."""
@@ -170,11 +170,6 @@ class _Batches:
                     yield
             except ChangedMeanwhile:
                 self.report.restless += batch.notes
-            except MemdError:
-                if self.index.collection is not None:
-                    # It will not be told what was saved before this.
-                    self.index.collection.compare()
-                raise
             _count(self.report, batch)
         elif batch.rows:
             with self.stores.ledger.write() as connection:
@@ -188,7 +183,6 @@ class _Batches:
         self.saved += changes.saved
         self.behind.added += changes.added
         self.behind.dropped += changes.dropped
-        self.behind.dropped_digests += changes.dropped_digests
         if len(self.behind.added) >= MOST_BEHIND:
             self._follow()
 
@@ -213,7 +207,7 @@ class _Batches:
         failpoint("after-text")
         self.report.to_embed += [number for number, _ in changes.added if number not in known]
         with stores.ledger.write() as connection:
-            catalog.mark(connection, index.id, text=False, vectors=_collection_behind(index))
+            catalog.mark_text(connection, index.id, False)
             if tick:
                 stores.ledger.tick(connection)
 
@@ -246,45 +240,35 @@ def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) 
         return set()
     added = json.dumps([number for number, _ in changes.added])
     ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
-    known = set(ids)
-    touched = [catalog.digest_of_chunk(chunk) for number, chunk in changes.added if number in known]
     index.follow_vectors(ids, vectors, stores.model.id)
-    _touch(index, touched + changes.dropped_digests)
     for other in stores.models[1:]:
         more = vector_table.of_chunks(stores.ledger.reader, other.id, added, other.embedder.dims)
         index.follow_vectors(*more, other.id)
     index.drop_vectors(changes.dropped)
-    return known
+    return set(ids)
 
 
-def _touch(index: OwnIndex, digests: Sequence[str]) -> None:
-    """The collection looks up by itself what became of the texts that were touched."""
-    if index.collection is not None:
-        index.collection.touch(digests)
+def mark_sent(stores: OwnStores, sent: SentRows) -> None:
+    """Cross out what the collections took in; a vector that a server has need not be here."""
+    with stores.ledger.write() as connection:
+        vector_table.mark_sent(connection, sent.up_to)
+        vector_table.empty(connection, sent.model, sent.kept)
+        vector_table.lose(connection, sent.model, sent.lost)
 
 
-def _collection_behind(index: OwnIndex) -> bool:
-    """Whether the collection still has to follow. It says so when it has; one that is not open does when it opens."""
-    return index.collection is None or index.collection.behind
-
-
-def mark_in_step(stores: OwnStores, workspace: int) -> None:
-    """Note that a collection has followed, unless it was touched again since."""
-    index = next((index for index in stores.indexes.values() if index.id == workspace), None)
-    if index is not None and not _collection_behind(index):
-        with stores.ledger.write() as connection:
-            catalog.mark(connection, index.id, vectors=False)
+def bring_back(stores: OwnStores, model: int, vectors: Sequence[tuple[str, Vectors]]) -> None:
+    """Keep vectors here that only a server had."""
+    with stores.ledger.write() as connection:
+        vector_table.bring_back(connection, model, vectors)
 
 
 def save_vectors(stores: OwnStores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> None:
-    """Keep new vectors: in the ledger, then in the mirrors. Only the model in use has collections."""
-    digests, in_use = [row["digest"] for row in rows], model is stores.model
+    """Keep new vectors: in the ledger, then in the mirrors. The collections follow by themselves."""
+    digests = [row["digest"] for row in rows]
     with stores.ledger.write() as connection:
         vector_table.save(connection, model.id, digests, vectors)
         # More than `rows`: chunks elsewhere with an equal text have their vector now too.
         holders = vector_table.chunks_with(connection, digests)
-        for workspace in holders if in_use else ():
-            catalog.mark(connection, workspace, vectors=True)
         stores.ledger.tick(connection)
     failpoint("vectors-in-ledger")
     for index in [index for index in stores.indexes.values() if index.id in holders]:
@@ -292,6 +276,4 @@ def save_vectors(stores: OwnStores, model: ActiveModel, rows: Sequence[Row], vec
         # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
         ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
         index.follow_vectors(ids, kept, model.id)
-        if in_use:
-            _touch(index, digests)
     stores.embedded += len(rows)

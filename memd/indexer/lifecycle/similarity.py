@@ -25,10 +25,10 @@ from memd.indexer.model.scale import Scale
 from memd.indexer.query import lookup
 from memd.indexer.record.actions import in_utc
 from memd.indexer.store import catalog
+from memd.indexer.store.chroma_server import ServerAway
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
 from memd.models import Tier, grouped
@@ -100,12 +100,16 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
         return ComparedMemories()
     memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}
-    for numbers in edges.batches(list(memories), BLOCK):
-        pairs |= {
-            (pair.one, pair.other): pair
-            for pair in _compare(connection, mirror, model, numbers)
-            if pair.similarity >= stores.link_similarity
-        }
+    try:
+        for numbers in edges.batches(list(memories), BLOCK):
+            pairs |= {
+                (pair.one, pair.other): pair
+                for pair in _compare(connection, mirror, model, numbers)
+                if pair.similarity >= stores.link_similarity
+            }
+    except ServerAway:
+        # They are compared when the server that has the vectors is back.
+        return ComparedMemories()
     nearest = sorted(pairs.values(), key=lambda pair: (-pair.similarity, pair.one, pair.other))
     return ComparedMemories(memories, nearest, len(todo) > most)
 
@@ -121,7 +125,9 @@ def _changed(connection: Connection, workspace: int, model: int, most: int) -> l
     return connection.execute(SQL["changed"], (workspace, model, most)).fetchall()
 
 
-def _compare(connection: Connection, mirror: Mirror, model: ActiveModel, numbers: Sequence[int]) -> list[SimilarPair]:
+def _compare(
+    connection: Connection, mirror: VectorIndex, model: ActiveModel, numbers: Sequence[int]
+) -> list[SimilarPair]:
     """The similar pairs of some memories, the nearest few of each."""
     mine = _means(connection, mirror, numbers)
     if not mine:
@@ -168,7 +174,7 @@ def mean_of(rows: Vectors) -> Vectors:
     return mean
 
 
-def _means(connection: Connection, mirror: Mirror, memories: Collection[int]) -> dict[int, Vectors]:
+def _means(connection: Connection, mirror: VectorIndex, memories: Collection[int]) -> dict[int, Vectors]:
     """The vectors of memories whose chunks are all in the mirror."""
     chunks = grouped((memory, chunk) for chunk, memory in lookup.siblings(connection, memories))
     vectors = mirror.take([chunk for those in chunks.values() for chunk in those])

@@ -21,7 +21,7 @@ from memd.indexer.maintenance import backups
 from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
-from memd.indexer.store.chroma import chroma_place
+from memd.indexer.store.chroma_server import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
@@ -88,17 +88,14 @@ def examine(
 
 def _examine_rest(stores: OwnStores, settings: Settings, fix: bool, running: bool) -> list[DoctorFinding]:
     findings = [_room(stores.folder), *_model(stores, settings), *_outline(settings)]
-    # Read before the collections are opened, which marks those that differ.
-    waiting = frozenset() if running else frozenset(catalog.behind(stores.ledger.reader))
     if not running:
         findings += _chroma_folder(stores, settings, fix)
     for index in stores.indexes.values():
         findings += _index(stores, index, settings, fix)
     findings += _leftovers(stores, fix)
     if not running:
+        waiting = catalog.numbers_of(stores.ledger.reader, "SELECT DISTINCT workspace FROM unsent")
         findings += examine_collections(stores, fix, waiting)
-        for index in stores.indexes.values():
-            ingest.mark_in_step(stores, index.id)
     return findings
 
 
@@ -191,7 +188,7 @@ def _chroma_folder(stores: OwnStores, settings: Settings, fix: bool) -> Iterator
         place.put_aside(problem)
         yield DoctorFinding("chroma", "mended", f"{problem}; put aside and made again")
     if stores.model is not None:
-        stores.use_vectors(VectorStore(place, following=False))
+        stores.use_vectors(VectorStore(stores.ledger, place, following=False))
 
 
 def _leftovers(stores: OwnStores, fix: bool) -> Iterator[DoctorFinding]:

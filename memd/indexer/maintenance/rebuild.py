@@ -46,7 +46,7 @@ def reconcile_text(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], 
     for at in range(0, len(missing), BATCH):
         index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
     with stores.ledger.write() as connection:
-        catalog.mark(connection, index.id, text=False)
+        catalog.mark_text(connection, index.id, False)
     if missing or extra:
         stores.have_texts_read_again()
     return len(missing) + len(extra)
@@ -59,8 +59,7 @@ def collection_difference(stores: OwnStores, index: OwnIndex) -> tuple[int, int]
     """
     if stores.model is None or index.collection is None:
         return 0, 0
-    held, wanted = index.collection.digests(), index.collection.source.digests()
-    return len(wanted - held), len(held - wanted)
+    return index.collection.difference()
 
 
 def reconcile_collection(stores: OwnStores, index: OwnIndex) -> bool:

@@ -16,7 +16,7 @@ from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches
 from memd.indexer.store.mirror import Ids
 from memd.indexer.store.postings import Postings
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import WorkspaceIndex
 
 DEPTH = 50
 """How many chunks each voice names."""
@@ -39,6 +39,7 @@ class CandidatePool:
     ) -> None:  # fmt: skip
         self.depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
         """How many each voice may name."""
+        self.filters = question.filters
         self.among = allowed(connection, index, question, postings)
         """The chunks that the question allows; None for all."""
         self.besides = _by_day(connection, index, question, self.depth, self.among)
@@ -55,9 +56,9 @@ class CandidatePool:
     def ids(self) -> set[int]:
         return set(self.besides).union(*self.by_voice.values())
 
-    def add_nearest(self, stores: Stores, index: WorkspaceIndex, meaning: QuestionVector) -> None:
+    def add_nearest(self, index: WorkspaceIndex, meaning: QuestionVector) -> None:
         """Add the chunks that are nearest in meaning."""
-        self.cosines = dict(meaning.nearest(stores, index, self.depth, self.among))
+        self.cosines = dict(meaning.nearest(index, self.depth, self.among, self.filters))
         self.by_voice["vector"] = list(self.cosines)
 
     def known_to(self, rows: dict[int, Row]) -> dict[str, list[int]]:

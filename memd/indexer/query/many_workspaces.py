@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nlargest
 
@@ -18,6 +19,7 @@ from memd.indexer.language.question import ParsedQuestion
 from memd.indexer.query import meaning, signals, wording
 from memd.indexer.query.candidates import CandidatePool
 from memd.indexer.query.wording import Floats, match_words
+from memd.indexer.store.chroma_server import ServerAway
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask
 
@@ -102,7 +104,8 @@ def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQue
     besides = BESIDES if pool.besides else 0.0
     heard, _ = meaning.question_vector(stores, question.text) if ask.mode != "text" else (None, False)
     if heard is not None:
-        pool.add_nearest(stores, index, heard)
+        with suppress(ServerAway):
+            pool.add_nearest(index, heard)
         besides += MEANING * (heard.nearness(max(pool.cosines.values(), default=None)) or 0.0)
     if words is None:
         return Glance(postings.count, besides)

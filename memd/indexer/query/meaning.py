@@ -22,10 +22,8 @@ from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.followed import DaemonEmbedder
 from memd.indexer.store.lines import Languages
 from memd.indexer.store.mirror import Ids, Mirror
-from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, WorkspaceIndex
-
-EXACT_UP_TO = 500_000
-"""Up to so many chunks every vector is compared: 5 ms for 100,000, and nothing is missed."""
+from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, VectorIndex, WorkspaceIndex
+from memd.models import Filters
 
 ENGLISH = b""
 
@@ -99,7 +97,7 @@ class QuestionVector:
     def scale(self) -> Scale:
         return self.scales.questions
 
-    def mirror(self, index: WorkspaceIndex) -> Mirror | None:
+    def mirror(self, index: WorkspaceIndex) -> VectorIndex | None:
         """The vectors to compare it with; a workspace may have none of the previous model."""
         return index.vectors_of(self.model)
 
@@ -113,10 +111,11 @@ class QuestionVector:
         return (self.foreign, index.foreign) if self.foreign is not None and index.foreign else None
 
     def nearest(
-        self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
+        self, index: WorkspaceIndex, depth: int, allowed: Ids | None, filters: Filters
     ) -> list[tuple[int, float]]:
-        """The chunks nearest to the question with their cosines, among `allowed` if given."""
-        nearest = self._nearest(stores, index, depth, allowed)
+        """The chunks nearest to the question with their cosines, among `allowed`, which pass the filters, if given."""
+        mirror = self.mirror(index)
+        nearest = mirror.search(self.vector, depth, allowed, filters) if mirror is not None else []
         if (other := self.in_foreign(index)) is None:
             return nearest
         foreign, mirror = other
@@ -128,16 +127,6 @@ class QuestionVector:
         cosines = self.cosines(index, chunks)
         best = np.lexsort((np.array(chunks), -cosines))[:depth]
         return [(chunks[at], float(cosines[at])) for at in best if not np.isnan(cosines[at])]
-
-    def _nearest(
-        self, stores: Stores, index: WorkspaceIndex, depth: int, allowed: Ids | None
-    ) -> list[tuple[int, float]]:
-        """By this model alone: few or filtered chunks are compared one by one, many by Chroma if it has time."""
-        mirror = self.mirror(index)
-        exact = mirror is not None and (len(mirror) <= EXACT_UP_TO or allowed is not None)
-        if not exact and not self.former and (nearest := index.nearest_texts(self.vector, depth)) is not None:
-            return vector_table.nearest_chunks(stores.ledger.reader, index.id, nearest, depth)
-        return mirror.search(self.vector, depth, allowed) if mirror is not None else []
 
     def nearness(self, cosine: float | None) -> float | None:
         """A cosine on the model's scale; None for none, since unknown is not the same as far."""

@@ -15,6 +15,7 @@ from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store import catalog
+from memd.indexer.store.chroma_server import ServerAway
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask, grouped
 
@@ -223,6 +224,16 @@ def rank(
 def _search_workspace(
     stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int]
 ) -> WorkspaceResult:
+    """By words and meaning; by words alone where the server that has the vectors is away."""
+    try:
+        return _search_by(stores, index, ask, question, also)
+    except ServerAway:
+        return replace(_search_by(stores, index, ask, question, also, deaf=True), unheard=True)
+
+
+def _search_by(
+    stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int], deaf: bool = False
+) -> WorkspaceResult:
     connection, postings = stores.ledger.reader, index.text.postings()
     if ask.mode != "text":
         meaning.begin(stores, question.text)
@@ -231,10 +242,10 @@ def _search_workspace(
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
     heard, unheard, nearness = None, False, None
-    if ask.mode != "text":
+    if ask.mode != "text" and not deaf:
         heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:
-        pool.add_nearest(stores, index, heard)
+        pool.add_nearest(index, heard)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
         nearest = next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None)
         nearness = heard.nearness(nearest) if heard.scales.holds else None

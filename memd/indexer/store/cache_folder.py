@@ -25,7 +25,7 @@ PIECE = 1 << 20
 CACHES_OF = "caches-of"
 """The file that says which ledger the caches beside it were built from."""
 
-CHROMA_FORMAT = 2
+CHROMA_FORMAT = 3
 """The version of the format of Chroma's folder; a folder of another version is built again."""
 
 Sums = dict[str, list[int]]

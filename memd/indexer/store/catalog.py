@@ -140,15 +140,9 @@ def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
 
 
-def mark(connection: sqlite3.Connection, workspace: int, **caches: bool) -> None:
-    """Mark a cache, `text` or `vectors`, as possibly behind (True) or known to be right (False)."""
-    for cache, is_behind in caches.items():
-        connection.execute(f"UPDATE workspaces SET {cache}_dirty = ? WHERE id = ?", (is_behind, workspace))
-
-
-def behind(connection: sqlite3.Connection) -> set[int]:
-    """The workspaces whose collection may differ from the ledger."""
-    return numbers_of(connection, "SELECT id FROM workspaces WHERE vectors_dirty")
+def mark_text(connection: sqlite3.Connection, workspace: int, is_behind: bool) -> None:
+    """Mark the text index as possibly behind, or known to be right."""
+    connection.execute("UPDATE workspaces SET text_dirty = ? WHERE id = ?", (is_behind, workspace))
 
 
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:

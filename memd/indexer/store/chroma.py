@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import signal
-import socket
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memd.child import END_SECONDS, Child, ChildGone
-from memd.config.addresses import is_exposed
-from memd.config.schema import VectorsSettings
 from memd.errors import DiskFull, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import cache_folder
@@ -27,28 +22,83 @@ log = logging.getLogger("memd.chroma")
 OPEN_SECONDS = 120.0
 ANSWER_SECONDS = 120.0
 """How long the process may stand still over a call: on a busy machine it is slow, which is something else."""
-SEARCH_SECONDS = 0.1
-"""Comparing 100,000 vectors in memory takes 10 ms: a question does not wait much longer than that."""
-LATE_SECONDS = 10.0
-"""After an answer that was late, questions are not sent for so long."""
+INDEX = {"space": "cosine", "ef_construction": 200, "ef_search": 400, "max_neighbors": 32}
+"""Chroma's defaults found half of the neighbours on hard data; these find 99 in 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRow:
+    """A text as a collection holds it: with what its first chunk is, for other programs to filter by."""
+
+    digest: str
+    vector: Vectors | None
+    """None where only the collection has it."""
+    document: str
+    metadata: dict[str, Any]
+
+
+class ChromaRows(ABC):
+    """Rows in collections, by the digest of their text. Every call may raise StoreBroken or DiskFull.
+
+    Only the sender's thread of `vectors.py` waits long for one.
+    """
+
+    @abstractmethod
+    def add(self, name: str, rows: Sequence[CollectionRow]) -> None:
+        """Add rows, or replace them."""
+
+    def describe(self, name: str, rows: Sequence[CollectionRow]) -> list[str]:
+        """Tell anew what some rows are, whose vectors only the collection has; returns those that are not there."""
+        return [row.digest for row in rows]
+
+    @abstractmethod
+    def drop(self, name: str, digests: Sequence[str]) -> None:
+        """Remove rows."""
+
+    @abstractmethod
+    def held(self, name: str, digests: Sequence[str]) -> set[str]:
+        """Those of some texts that are there."""
+
+    @abstractmethod
+    def page(self, name: str, offset: int, most: int) -> list[str]:
+        """Some of all texts."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """The rows of each collection there is."""
+
+    def places(self, name: str) -> int:
+        """The rows for which its index takes room, those that were dropped with them; 0 if nobody knows."""
+        return 0
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove a collection."""
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Give back the room of what was deleted, so that nothing of it can be read any more."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Wait until it answers, as long as any call may take."""
+
+    @abstractmethod
+    def close(self, seconds: float) -> None:
+        """Let go of the rows, in some seconds at the most. Never fails."""
 
 
 class ChromaGone(StoreBroken):
     """The process ended, or hangs, and so gave no answer."""
 
 
-class ChromaProcess:
-    """A process that has the collections: rows of vectors by the digest of their text.
+class ChromaProcess(ChromaRows):
+    """A process that has the collections of a folder. Calls may come from any thread."""
 
-    Every call may raise StoreBroken or DiskFull, and may come from any thread. Only the sender's thread of `vectors.py`
-    waits long for one.
-    """
-
-    def __init__(self, place: Path | str) -> None:
-        self._child = Child("memd-chroma", "memd.indexer.store.chroma_process", str(place))
+    def __init__(self, folder: Path) -> None:
+        self._child = Child("memd-chroma", "memd.indexer.store.chroma_process", str(folder))
         self._turn = threading.Lock()
         """Held by whoever sends."""
-        self._late_until = 0.0
 
     @property
     def pid(self) -> int:
@@ -69,50 +119,32 @@ class ChromaProcess:
             return error.message
         return ""
 
-    def add(self, name: str, digests: Sequence[str], vectors: Vectors) -> None:
-        self._call("add", name, list(digests), vectors)
+    def add(self, name: str, rows: Sequence[CollectionRow]) -> None:
+        self._call("add", name, list(rows))
 
     def drop(self, name: str, digests: Sequence[str]) -> None:
         self._call("drop", name, list(digests))
 
-    def digests(self, name: str) -> set[str]:
-        return set(self._call("digests", name))
+    def held(self, name: str, digests: Sequence[str]) -> set[str]:
+        return set(self._call("held", name, list(digests)))
+
+    def page(self, name: str, offset: int, most: int) -> list[str]:
+        return list(self._call("page", name, offset, most))
 
     def counts(self) -> dict[str, int]:
-        """The rows of each collection there is."""
         return dict(self._call("counts"))
 
     def places(self, name: str) -> int:
-        """The rows for which its index takes room, those that were dropped with them; 0 if nobody knows."""
         return int(self._call("places", name))
 
     def delete(self, name: str) -> None:
         self._call("delete", name)
 
     def compact(self) -> None:
-        """Give back the room of what was deleted, so that nothing of it can be read any more."""
         self._call("compact")
 
     def ping(self) -> None:
-        """Wait until it answers, as long as any call may take."""
         self._call("ping")
-
-    def search(self, name: str, vector: Vectors, limit: int) -> list[tuple[str, float]] | None:
-        """Digests with their cosine, nearest first; None while others are asking. StoreBroken if the answer is late."""
-        if time.monotonic() < self._late_until or not self._turn.acquire(blocking=False):
-            return None
-        try:
-            asked = self._child.call("search", name, vector, limit)
-        finally:
-            self._turn.release()
-        try:
-            found: list[tuple[str, float]] = asked.result(SEARCH_SECONDS)
-        except ChildGone as error:
-            raise _lost(str(error)) from error
-        except TimeoutError:
-            self._late_until = time.monotonic() + LATE_SECONDS
-            raise _lost(f"it did not answer within {SEARCH_SECONDS:g} s") from None
-        return found
 
     def _call(self, operation: str, *args: Any) -> Any:
         with self._turn:
@@ -144,13 +176,19 @@ def _lost(why: str) -> ChromaGone:
 class ChromaPlace(ABC):
     """Where the collections are: opened when they are needed, given up when they are broken."""
 
-    def counts(self) -> dict[str, int] | None:
-        """The rows of each collection, known without opening them; None if that cannot be trusted."""
-        return None
+    look_every: float | None = None
+    """Seconds after which they are looked at though nothing was sent; None where only this home can change them."""
 
     @abstractmethod
-    def open(self) -> ChromaProcess:
-        """A process that has them; StoreBroken if that fails for now."""
+    def look(self, names: Iterable[str]) -> dict[str, int] | None:
+        """The rows of collections of these names and others, known without opening them; None if nobody knows.
+
+        Of very many only some are counted.
+        """
+
+    @abstractmethod
+    def open(self) -> ChromaRows:
+        """Open them; StoreBroken if that fails for now."""
 
     def damage(self) -> str:
         """The damage that keeps them from being opened and can be mended; empty for none."""
@@ -169,8 +207,9 @@ class ChromaFolder(ChromaPlace):
         self._examined: ChromaProcess | None = None
         """A process that found the folder sound, for whoever opens it next."""
 
-    def counts(self) -> dict[str, int] | None:
-        return cache_folder.counts(self.folder) if self.folder.exists() else {}
+    def look(self, names: Iterable[str]) -> dict[str, int] | None:
+        counts = cache_folder.counts(self.folder) if self.folder.exists() else {}
+        return None if counts is None else dict.fromkeys(names, 0) | counts
 
     def open(self) -> ChromaProcess:
         """A folder that is damaged is put aside, and an empty one opened."""
@@ -194,46 +233,3 @@ class ChromaFolder(ChromaPlace):
     def put_aside(self, why: str) -> None:
         log.warning("the vector store is put aside and made again: %s", why)
         cache_folder.quarantine(self.folder.parent, self.folder)
-
-
-class ChromaServer(ChromaPlace):
-    """A Chroma server, which a process asks that whoever opens it gets. Other homes may have collections there."""
-
-    def __init__(self, settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> None:
-        self.settings = settings
-        self._place = {
-            "url": settings.url.rstrip("/"), "tenant": settings.tenant, "database": settings.database,
-            "headers_env": settings.headers_env, "ledger": ledger, "owner": _owner(state),
-            "host": socket.gethostname(), "take_over": take_over,
-        }  # fmt: skip
-
-    def open(self) -> ChromaProcess:
-        url = self.settings.url
-        if is_exposed(url) and not self.settings.plain_http:
-            raise StoreBroken(
-                f"{url} is another machine, and http:// lets others read and change vectors on the way",
-                "use https://, or set vectors.plain_http = true for a network that you trust",
-            )
-        child = ChromaProcess(json.dumps(self._place))
-        if problem := child.opened():
-            raise StoreBroken(f"the Chroma server {url} cannot be used: {problem}", "memd goes on by itself")
-        return child
-
-    def put_aside(self, why: str) -> None:
-        """A collection on a server is not thrown away because it is out of reach; it is compared when it is back."""
-
-
-def chroma_place(settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> ChromaPlace:
-    """Where the settings have the collections."""
-    if settings.engine == "server":
-        return ChromaServer(settings, state, ledger, take_over)
-    return ChromaFolder(state / "chroma")
-
-
-def _owner(state: Path) -> str:
-    """This home on this machine, whatever the machine is called today."""
-    try:
-        machine = Path("/etc/machine-id").read_text(encoding="ascii")
-    except OSError:
-        machine = socket.gethostname()
-    return hashlib.sha256(f"{machine.strip()}\n{state.resolve()}".encode()).hexdigest()[:16]

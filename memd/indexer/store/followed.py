@@ -17,6 +17,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import ModelScale
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.chroma_server import ChromaClient, ServerAddress
 from memd.indexer.store.ledger import FileId, FollowedLedger
 from memd.indexer.store.mirror import Mirror, MirrorPlace
 from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex, named_files
@@ -49,6 +50,9 @@ class DaemonState:
     model: FollowedModel | None
     former: FollowedModel | None
     multilingual: FollowedModel | None = None
+    engine: ServerAddress | None = None
+    remote: frozenset[int] = frozenset()
+    """The workspaces whose vectors are in the server."""
 
 
 AskDaemon = Callable[..., Future[Any]]
@@ -115,7 +119,7 @@ class FollowedIndex(WorkspaceIndex):
             self._named = stamp, named_files(catalog.paths(connection, self.id))
         return self._named[1]
 
-    def mirror_of(self, model: ActiveModel) -> Mirror | None:
+    def local_mirror(self, model: ActiveModel) -> Mirror | None:
         known = self._mirrors.get(model.id)
         if known is None or known.closed:
             ask = partial(self._stores.ask, "mirror", self.workspace.ns, model.id)
@@ -123,11 +127,6 @@ class FollowedIndex(WorkspaceIndex):
             current = {one.id for one in self._stores.models}
             self._mirrors = {one: mirror for one, mirror in self._mirrors.items() if one in current} | {model.id: known}
         return known
-
-    def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        found: list[tuple[str, float]] | None
-        found = self._stores.ask("nearest_texts", self.workspace.ns, vector, depth).result()
-        return found
 
     def close(self) -> None:
         """Let go of what was read; whoever reads it can go on."""
@@ -154,6 +153,7 @@ class FollowedStores(Stores):
         self.ask = ask
         self._workspaces: dict[str, tuple[int, Workspace]] = {}
         self._followed: dict[str, FollowedIndex] = {}
+        self._remote: frozenset[int] = frozenset()
         self._opening = threading.Lock()
 
     def follow(self, state: DaemonState) -> None:
@@ -162,8 +162,11 @@ class FollowedStores(Stores):
         self._followed = {
             ns: index for ns, index in self._followed.items() if self._workspaces.get(ns) == (index.id, index.workspace)
         }
+        self._remote = state.remote
         for index in self._followed.values():
-            index.text_seen = -1
+            index.text_seen, index.remote = -1, index.id in state.remote
+        if (self.engine.address if self.engine is not None else None) != state.engine:
+            self.engine = ChromaClient(state.engine) if state.engine is not None else None
         self.model, self.former = self._model(state.model), self._model(state.former)
         self.multilingual = self._model(state.multilingual)
         self.question_vectors.clear()
@@ -211,4 +214,5 @@ class FollowedStores(Stores):
                     oldest = min(self._followed, key=lambda name: self._followed[name].used)
                     self._followed.pop(oldest).close()
                 self._followed[ns] = FollowedIndex(self, *self._workspaces[ns])
+                self._followed[ns].remote = self._followed[ns].id in self._remote
             return self._followed[ns]

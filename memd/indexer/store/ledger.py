@@ -69,6 +69,8 @@ class Ledger:
         """The file that new connections read while another one has taken its place."""
         self.damage: LedgerDamaged | None = None
         """The damage that was found; nothing is written any more."""
+        self.committed: Callable[[], None] = lambda: None
+        """Called after each transaction of the writer."""
         self._companions = dict[Path, FileId]()
         self.is_replaced = False
         """Whether another file stands in its place, with which this process must start again."""
@@ -217,6 +219,7 @@ class Ledger:
                     self._writer.execute("ROLLBACK")
                 raise
         self.confirm_place()
+        self.committed()
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Call a function with the connection, in one transaction."""

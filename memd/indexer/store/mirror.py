@@ -240,9 +240,9 @@ class Mirror:
     # --- questions --------------------------------------------------------------------------------------------
 
     def search(
-        self, vector: Vectors, limit: int, allowed: Sequence[int] | Ids | None = None
+        self, vector: Vectors, limit: int, allowed: Sequence[int] | Ids | None = None, filters: object = None
     ) -> list[tuple[int, float]]:
-        """Chunk numbers with their cosine, nearest first, among `allowed` if given."""
+        """Chunk numbers with their cosine, nearest first, among `allowed` if given; filters add nothing to that."""
         ids, rows = self._ids(), None
         if allowed is not None:
             rows = self._places(allowed)

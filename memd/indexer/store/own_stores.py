@@ -100,12 +100,9 @@ class OwnIndex(WorkspaceIndex):
         yield from ((path, row.problem) for path, row in self.files.items() if row.left_out)
         yield from self.skipped.items()
 
-    def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        return self.collection.search(vector, depth) if self.collection is not None else None
-
     # --- vectors --------------------------------------------------------------------------------------------------
 
-    def mirror_of(self, model: ActiveModel) -> Mirror:
+    def local_mirror(self, model: ActiveModel) -> Mirror:
         self.used = time.monotonic()
         return self._mirrors.setdefault(model.id, Loaded(partial(self._read_mirror, self.id, model))).get()
 
@@ -191,7 +188,10 @@ class OwnStores(Stores):
         with self.ledger.write() as connection:
             numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
             multilingual = catalog.multilingual_workspaces(connection)
+            remote = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE remote")
         opened = {one.ns: OwnIndex(self, number, one, number in multilingual) for number, one in numbers}
+        for index in opened.values():
+            index.remote = index.id in remote
         self.indexes = {**self.indexes, **opened}
 
     def open_text(self, number: int) -> TextIndex:
@@ -221,7 +221,7 @@ class OwnStores(Stores):
     def suspect_text(self, index: OwnIndex) -> None:
         """Let the text index be opened though it may not be what the ledger says; the caller compares them."""
         with self.ledger.write() as connection:
-            catalog.mark(connection, index.id, text=True)
+            catalog.mark_text(connection, index.id, True)
 
     def have_texts_read_again(self) -> None:
         """Tell the readers that a text index changed and the clock did not: they are told whenever this is another."""
@@ -388,35 +388,43 @@ class OwnStores(Stores):
 
     def _wanted_collections(self) -> set[str]:
         numbers = [row["id"] for row in catalog.workspace_rows(self.ledger.reader)]
-        return {collection_name(number, self.model.id) for number in numbers} if self.model is not None else set()
+        return {collection_name(number, model.id) for number in numbers for model in self._sent_models}
+
+    @property
+    def _sent_models(self) -> list[ActiveModel]:
+        """The model in use, and the one before as long as it answers."""
+        return [model for model in (self.model, self.former) if model is not None]
 
     def open_collections(self, *indexes: OwnIndex) -> None:
-        """Give workspaces their collections; one that the ledger does not vouch for is compared with it."""
+        """Give workspaces their collections."""
         if self.vectors is None or self.model is None:
             return
-        reader, model = self.ledger.reader, self.model
-        texts = vector_table.text_counts(reader, model.id, indexes[0].id if len(indexes) == 1 else None)
-        behind = catalog.behind(reader)
         for index in indexes:
-            source = CollectionSource(self.ledger, index.id, model.id, model.embedder.dims)
-            index.collection = self.vectors.collection(source, None if index.id in behind else texts.get(index.id, 0))
-        self.mark_behind(*indexes)
+            for model in reversed(self._sent_models if index.remote else [self.model]):
+                source = CollectionSource(self.ledger, index.id, model.id, model.embedder.dims)
+                index.collection = self.vectors.collection(source)
+                index.collection.remote = index.remote
 
     def renew_collection(self, index: OwnIndex) -> bool:
         """Have a workspace's collection deleted and made again from the ledger; False if it is not open."""
         if index.collection is None:
             return False
-        index.collection.renew()
-        self.mark_behind(index)
+        if index.remote:
+            # Nobody else has its vectors; what is gone from the ledger is dropped from it.
+            index.collection.compare()
+        else:
+            index.collection.renew()
         return True
 
-    def mark_behind(self, *indexes: OwnIndex) -> None:
-        """Note in the ledger which of some collections have to follow."""
-        behind = [index for index in indexes if index.collection is not None and index.collection.behind]
-        if behind:
-            with self.ledger.write() as connection:
-                for index in behind:
-                    catalog.mark(connection, index.id, vectors=True)
+    def move_vectors(self, index: OwnIndex, remote: bool) -> None:
+        """Have questions ask the server for a workspace's vectors, which it has by now; or this machine again."""
+        with self.ledger.write() as connection:
+            connection.execute("UPDATE workspaces SET remote = ? WHERE id = ?", (remote, index.id))
+        index.remote = remote
+        self.open_collections(index)
+        index.drop_mirrors(keep={self.multilingual.id} if self.multilingual is not None else frozenset())
+        # The readers are told when this is another.
+        self.indexes = dict(self.indexes)
 
     def close(self) -> None:
         for ns in list(self.indexes):

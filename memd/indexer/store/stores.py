@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from memd.errors import MemdError, UnknownWorkspace, did_you_mean
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.chroma_server import ChromaClient
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.server_vectors import ServerVectors
 from memd.indexer.store.text import TextIndex
 from memd.models import Workspace
 from memd.notes.names import date_of
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+VectorIndex = Mirror | ServerVectors
+"""The vectors of a workspace: in memory, or in a server."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,9 @@ class WorkspaceIndex(ABC):
         self.parse_cache = ParseCache()
         self.skipped: dict[str, str] = {}
         """Files that the last scan skipped, and why; only the daemon scans."""
+        self.remote = False
+        """Whether a Chroma server has its vectors, and nobody else."""
+        self._remote: dict[int, ServerVectors] = {}
         self._stores = stores
 
     @property
@@ -116,15 +123,22 @@ class WorkspaceIndex(ABC):
         """The names of files and their numbers."""
 
     @abstractmethod
-    def nearest_texts(self, vector: Vectors, depth: int) -> list[tuple[str, float]] | None:
-        """The nearest texts that Chroma finds, by their digests; None when it cannot say, or is not in step."""
+    def local_mirror(self, model: ActiveModel) -> Mirror | None:
+        """The vectors of a model that are on this machine."""
 
-    @abstractmethod
-    def mirror_of(self, model: ActiveModel) -> Mirror | None:
-        """The vectors of a model."""
+    def mirror_of(self, model: ActiveModel) -> VectorIndex | None:
+        """The vectors of a model; those for other languages are never in a server."""
+        stores = self._stores
+        foreign = stores.multilingual is not None and stores.multilingual.id == model.id
+        if stores.engine is None or not self.remote or foreign:
+            return self.local_mirror(model)
+        known = self._remote.get(model.id)
+        if known is None or known.client is not stores.engine:
+            known = self._remote[model.id] = ServerVectors(stores.engine, stores.ledger, self.id, model)
+        return known
 
     @property
-    def mirror(self) -> Mirror | None:
+    def mirror(self) -> VectorIndex | None:
         """The vectors of the model in use; None while there is none."""
         model = self._stores.model
         return self.mirror_of(model) if model is not None else None
@@ -133,9 +147,9 @@ class WorkspaceIndex(ABC):
     def foreign(self) -> Mirror | None:
         """The vectors of the model for other languages; None while it is not needed."""
         model = self._stores.multilingual
-        return self.mirror_of(model) if model is not None else None
+        return self.local_mirror(model) if model is not None else None
 
-    def vectors_of(self, model: int) -> Mirror | None:
+    def vectors_of(self, model: int) -> VectorIndex | None:
         """The vectors of a model by its number; None when it is no longer in use."""
         return next((self.mirror_of(one) for one in self._stores.models if one.id == model), None)
 
@@ -159,6 +173,8 @@ class Stores:
         """The model for other languages, while a workspace needs it."""
         self.question_vectors: dict[tuple[int, str], Future[Vectors]] = {}
         """The last questions' vectors, made or on their way, by model and text: each a matrix of one row."""
+        self.engine: ChromaClient | None = None
+        """The server that has the vectors of some workspaces."""
         self.link_similarity = 0.8
         """How much alike two memories must be to be linked."""
 

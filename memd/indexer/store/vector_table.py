@@ -14,7 +14,9 @@ from memd.indexer.language.lines import joined
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import number_of
+from memd.indexer.store.chroma import CollectionRow
 from memd.indexer.store.queries import queries
+from memd.models import grouped
 from memd.notes.names import COMMENT
 
 if TYPE_CHECKING:
@@ -40,10 +42,13 @@ MULTILINGUAL = "multilingual"
 """The source of the model for other languages, which stands beside the one in use."""
 OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspaces WHERE polyglot))"
 """Chunks that are to have its vectors too: those in another language, and all where such questions were asked."""
-EMBEDDED = "FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest"
+HERE_OR_REMOTE = "(length(v.vector) OR c.workspace IN (SELECT id FROM workspaces WHERE remote))"
+"""A vector of a workspace whose vectors are in a server is an empty one here, once the server has it."""
+EMBEDDED = f"FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE}"
+SHOWN = f"{EMBEDDED} JOIN memories m ON m.id = c.memory AND m.deleted IS NULL WHERE c.workspace = ?"
+NO_VECTOR = f"NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE})"
 IS_FIRST = "NOT EXISTS (SELECT 1 FROM chunks d WHERE d.memory = c.memory AND d.start_line < c.start_line)"
 """A chunk that is the first of its memory, which it stands for until the others have vectors of their own."""
-NO_VECTOR = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest)"
 
 
 # --- the text that is embedded; hits show the text of the file unchanged ------------------------------------
@@ -148,7 +153,8 @@ def of_workspace(
 
     At once a large workspace would take several times its size.
     """
-    cursor = connection.execute(f"SELECT c.id, v.vector {EMBEDDED} WHERE c.workspace = ?", (model, workspace))
+    here = f"SELECT c.id, v.vector {EMBEDDED} WHERE c.workspace = ? AND length(v.vector)"
+    cursor = connection.execute(here, (model, workspace))
     while rows := cursor.fetchmany(SLICE):
         yield _unpacked(rows, dims)
 
@@ -178,36 +184,81 @@ def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> 
     return connection.execute(SQL["of_chunks"], {"model": model, "chunks": chunks}).fetchall()
 
 
-def embedded_digests(connection: sqlite3.Connection, model: int, workspace: int) -> set[str]:
-    """The texts of a workspace that have a vector; equal ones are one."""
-    rows = connection.execute(f"SELECT DISTINCT c.digest {EMBEDDED} WHERE c.workspace = ?", (model, workspace))
-    return {row[0] for row in rows}
+# --- what a collection is to hold ---------------------------------------------------------------------------
 
 
-def text_counts(connection: sqlite3.Connection, model: int, workspace: int | None = None) -> dict[int, int]:
-    """How many texts of each workspace, or of one, have a vector; equal ones are one."""
-    # One or all in a single condition would make SQLite go through the chunks of all.
-    among, values = ("", (model,)) if workspace is None else (" WHERE c.workspace = ?", (model, workspace))
-    counted = f"SELECT c.workspace, COUNT(DISTINCT c.digest) {EMBEDDED}{among} GROUP BY c.workspace"
-    return dict(connection.execute(counted, values))
+def text_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
+    """How many texts of a workspace its collection is to hold; equal ones are one."""
+    return number_of(connection, f"SELECT COUNT(DISTINCT c.digest) {SHOWN}", model, workspace)
 
 
-def of_digests(
+def shown_digests(
+    connection: sqlite3.Connection, model: int, workspace: int, after: int, most: int
+) -> list[tuple[int, str]]:
+    """The same texts, some at a time in the order of their chunks."""
+    query = f"SELECT c.id, c.digest {SHOWN} AND c.id > ? ORDER BY c.id LIMIT ?"
+    return [(row[0], row[1]) for row in connection.execute(query, (model, workspace, after, most))]
+
+
+def collection_rows(
     connection: sqlite3.Connection, model: int, workspace: int, digests: Sequence[str], dims: int
-) -> tuple[list[str], Vectors]:
-    """The vectors of those of some texts that a workspace has."""
-    values = {"model": model, "workspace": workspace, "digests": json.dumps(digests)}
-    rows = connection.execute(SQL["of_digests"], values).fetchall()
-    return _unpacked(rows, dims)
+) -> list[CollectionRow]:
+    """The rows of those of some texts that a workspace has, as the collection is to hold them."""
+    values = {"model": model, "workspace": workspace, "digests": json.dumps(list(digests))}
+    return [_collection_row(row, dims) for row in connection.execute(SQL["collection_rows"], values)]
 
 
-def nearest_chunks(
-    connection: sqlite3.Connection, workspace: int, nearest: Sequence[tuple[str, float]], limit: int
-) -> list[tuple[int, float]]:
-    """The chunks of a workspace that have some texts, in the order of these, with what was said of each text."""
-    digests = json.dumps([digest for digest, _ in nearest])
-    rows = connection.execute(SQL["nearest_chunks"], (digests, workspace, limit))
-    return [(int(chunk), nearest[nth][1]) for nth, chunk in rows]
+def _collection_row(row: sqlite3.Row, dims: int) -> CollectionRow:
+    names = ("ns", "key", "path", "first_line", "last_line", "role", "kind", "tier", "language", "copies")
+    tags = [tag.lower() for tag in json.loads(row["tags"])]
+    heading = " › ".join(json.loads(row["heading"]))
+    more = {"day": day_number(row["date"]), "heading": heading, "tags": tags or None}
+    vector = np.frombuffer(row["vector"], STORED)[:dims].astype(np.float32) if row["vector"] else None
+    return CollectionRow(row["digest"], vector, row["text"], {name: row[name] for name in names} | more)
+
+
+def day_number(day: str, rest: str = "0") -> int:
+    """A day as a number that can be compared, such as 20260215; what a shorter one leaves open is filled up."""
+    return int(day.replace("-", "").ljust(8, rest)) if day else 0
+
+
+def chunks_of(connection: sqlite3.Connection, workspace: int, digests: Iterable[str]) -> dict[str, list[int]]:
+    """The chunks of a workspace that have some texts."""
+    rows = connection.execute(SQL["chunks_of"], (json.dumps(list(digests)), workspace))
+    return grouped((row[0], row[1]) for row in rows)
+
+
+def emptied(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> list[str]:
+    """Those of some texts whose vectors only a server has."""
+    which = f"SELECT digest FROM vectors WHERE model = {model} AND NOT length(vector) AND digest AMONG ?"
+    return [row[0] for row in catalog.among(connection, which, digests)]
+
+
+def bring_back(connection: sqlite3.Connection, model: int, vectors: Iterable[tuple[str, Vectors]]) -> None:
+    """Keep vectors that only a server had."""
+    rows = [(vector.astype(STORED).tobytes(), model, digest) for digest, vector in vectors]
+    connection.executemany("UPDATE vectors SET vector = ? WHERE model = ? AND digest = ?", rows)
+
+
+def unsent(connection: sqlite3.Connection, after: int, most: int) -> list[tuple[int, int, str]]:
+    """Texts whose rows may differ from the ledger: a number that grows, the workspace, the digest."""
+    query = "SELECT id, workspace, digest FROM unsent WHERE id > ? ORDER BY id LIMIT ?"
+    return [(row[0], row[1], row[2]) for row in connection.execute(query, (after, most))]
+
+
+def mark_sent(connection: sqlite3.Connection, up_to: int) -> None:
+    connection.execute("DELETE FROM unsent WHERE id <= ?", (up_to,))
+
+
+def empty(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> None:
+    """Let go of vectors that a server has, but for texts that other workspaces have too."""
+    connection.execute(SQL["empty"], (model, json.dumps(list(digests))))
+
+
+def lose(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> None:
+    """Note that nobody has some vectors any more: they are made again."""
+    gone = f"DELETE FROM vectors WHERE model = {model} AND NOT length(vector) AND digest AMONG ?"
+    catalog.among(connection, gone, digests)
 
 
 def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:

@@ -18,26 +18,40 @@ SELECT c.id, v.vector
 -- CROSS JOIN keeps this order: look up a few chunks, not every vector.
 FROM json_each(:chunks) j
 CROSS JOIN chunks c ON c.id = j.value
-CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest
+CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest AND length(v.vector)
 
 -- name: unembedded
 SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text
 FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value
-WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = :model AND v.digest = c.digest)
+WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = :model AND v.digest = c.digest
+    AND (length(v.vector) OR c.workspace IN (SELECT id FROM workspaces WHERE remote)))
 ORDER BY j.key
 
--- name: of_digests
-SELECT v.digest, v.vector
-FROM json_each(:digests) j CROSS JOIN vectors v ON v.model = :model AND v.digest = j.value
+-- name: collection_rows
+-- The other columns are those of the chunk with the smallest number.
+SELECT c.digest, v.vector, w.ns, f.path, c.start_line AS first_line, c.end_line AS last_line, c.heading, c.text,
+       m.role, m.kind, m.tier, m.tags, m.date, COALESCE(c.language, '') AS language, COUNT(*) AS copies, MIN(c.id),
+       iif((SELECT COUNT(*) FROM files o WHERE o.workspace = f.workspace AND o.stem = f.stem) > 1, f.path, f.stem)
+           || iif(m.slug > '', '#' || m.slug, '') AS key
+FROM json_each(:digests) j
+CROSS JOIN vectors v ON v.model = :model AND v.digest = j.value
 -- The plus keeps SQLite from going through all chunks of the workspace for each text.
-WHERE EXISTS (SELECT 1 FROM chunks c WHERE c.digest = v.digest AND +c.workspace = :workspace)
+CROSS JOIN chunks c ON c.digest = v.digest AND +c.workspace = :workspace
+JOIN workspaces w ON w.id = c.workspace
+JOIN memories m ON m.id = c.memory AND m.deleted IS NULL
+JOIN files f ON f.id = c.file
+WHERE w.remote OR length(v.vector)
+GROUP BY c.digest
 
--- name: nearest_chunks
-SELECT j.key, c.id
-FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value
+-- name: chunks_of
+SELECT c.digest, c.id FROM json_each(?) j CROSS JOIN chunks c ON c.digest = j.value
 -- The plus, as above.
 WHERE +c.workspace = ?
-LIMIT ?
+
+-- name: empty
+UPDATE vectors SET vector = x''
+WHERE model = ? AND digest AMONG ? AND NOT EXISTS (
+    SELECT 1 FROM chunks c JOIN workspaces w ON w.id = c.workspace WHERE c.digest = vectors.digest AND NOT w.remote)
 
 -- name: any_multilingual
 SELECT EXISTS (SELECT 1 FROM chunks WHERE language > '') OR EXISTS (SELECT 1 FROM workspaces WHERE polyglot)

@@ -1,9 +1,9 @@
-"""The vector collections: a cache of the ledger's vectors, which follows by itself and which nobody waits for.
+"""The vector collections: what other programs read, and what a server answers questions from.
 
-The writer says which texts it touched. A thread looks up what the ledger says of them now and sends it, in batches, to
-whatever keeps the rows; the ledger's mark says that a collection may be behind until all of it was taken in. Rows that
-fail or hang are closed and opened again after a pause, and compared with the ledger. Meanwhile the mirror answers.
-A row is a text, by its digest: equal texts are one row.
+The ledger writes down which texts a collection may have wrong (`unsent`). A thread looks up what the ledger says of
+them now and sends it, in batches, to whatever keeps the rows; what was taken in is crossed out. Rows that fail or hang
+are closed and opened again after a pause. Counts are compared when they are opened and when they rest, and of a server
+every half minute; texts only where the counts differ. A row is a text, by its digest: equal texts are one row.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from memd.errors import DiskFull, LedgerDamaged, MemdError, StoreBroken
-from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
+from memd.indexer.store.chroma import ChromaPlace, ChromaRows, CollectionRow
 from memd.indexer.store.ledger import Ledger, translated
-
-if TYPE_CHECKING:
-    from memd.indexer.store.chroma import ChromaPlace, ChromaProcess
+from memd.models import grouped
 
 log = logging.getLogger("memd.vectors")
 
 BATCH = 250
-"""Rows that are sent at a time: half a second of Chroma's time, in which no question is sent."""
+"""Rows that are sent or compared at a time."""
+LISTED = 5_000
+"""Rows that are read at a time to find those that are too many."""
 GATHER_SECONDS = 1.0
 """Before the rows are opened, so that a start and its first questions have the machine for themselves."""
 REST_SECONDS = 180.0
@@ -58,14 +57,27 @@ class CollectionSource:
     model: int
     dims: int
 
-    def vectors(self, digests: Iterable[str]) -> tuple[list[str], Vectors]:
-        """The vectors of some texts; those that the workspace no longer has are left out."""
+    def rows(self, digests: Iterable[str]) -> list[CollectionRow]:
+        """The rows of some texts; those that the workspace no longer has are left out."""
         with translated():
-            return vector_table.of_digests(self.ledger.reader, self.model, self.workspace, list(digests), self.dims)
+            reader = self.ledger.reader
+            return vector_table.collection_rows(reader, self.model, self.workspace, list(digests), self.dims)
 
-    def digests(self) -> set[str]:
+    def page(self, after: int, most: int = BATCH) -> list[tuple[int, str]]:
+        """Chunks with the digests of their texts, in order."""
         with translated():
-            return vector_table.embedded_digests(self.ledger.reader, self.model, self.workspace)
+            return vector_table.shown_digests(self.ledger.reader, self.model, self.workspace, after, most)
+
+    def pages(self) -> Iterator[list[str]]:
+        """All digests, some at a time."""
+        after = 0
+        while page := self.page(after):
+            after = page[-1][0]
+            yield list(dict.fromkeys(digest for _, digest in page))
+
+    def count(self) -> int:
+        with translated():
+            return vector_table.text_count(self.ledger.reader, self.model, self.workspace)
 
     @property
     def name(self) -> str:
@@ -76,20 +88,32 @@ def collection_name(workspace: int, model: int) -> str:
     return f"ws-{workspace}-model-{model}"
 
 
+class SentRows(NamedTuple):
+    """What the rows took in, for the ledger to know."""
+
+    up_to: int
+    """The last number of `unsent` that is done."""
+    model: int = 0
+    kept: Sequence[str] = ()
+    """Texts whose vectors are there now."""
+    lost: Sequence[str] = ()
+    """Texts that should be there and are not, and whose vectors nobody else has."""
+
+
 class Collection:
-    """The vectors of one workspace made by one model. The writer touches it, the sender's thread brings it in step."""
+    """The vectors of one workspace made by one model, which the sender's thread brings in step."""
 
     def __init__(self, store: VectorStore, source: CollectionSource) -> None:
         self._store = store
         self.source = source
         self.name = source.name
+        self.remote = False
+        """Whether nobody else has its vectors."""
         # What follows is guarded by the store's lock.
-        self._touched: dict[str, None] = {}
-        self._sending: list[str] = []
-        """Texts whose state was sent and not yet taken in."""
-        self._unsure = False
-        """Whether it must be compared with the ledger."""
-        self._comparing = False
+        self._compared: int | None = None
+        """The chunk up to which it was compared with the ledger; None when it need not be."""
+        self._listed: int | None = None
+        """How many rows were found to be right, while it is searched for others."""
         self._renewing = False
         """Whether it must be deleted first."""
         self._drops_until_look = 0
@@ -97,18 +121,13 @@ class Collection:
 
     @property
     def behind(self) -> bool:
-        """Whether it may differ from the ledger."""
-        return bool(self._touched or self._sending or self._unsure or self._comparing or self._renewing)
-
-    def touch(self, digests: Iterable[str]) -> None:
-        """Some texts have a vector now, or may be gone."""
-        with self._store.changing():
-            self._touched.update(dict.fromkeys(digests))
+        """Whether it has something to do beside what is written down."""
+        return self._renewing or self._compared is not None or self._listed is not None
 
     def compare(self) -> None:
         """Have it compared with the ledger, as soon as that can be done."""
         with self._store.changing():
-            self._unsure = True
+            self._compared = 0
 
     def renew(self) -> None:
         """Have it deleted, with every trace, and made again from the ledger."""
@@ -117,102 +136,112 @@ class Collection:
 
     def wait_renewed(self, seconds: float) -> str:
         """Wait until nothing is left of what it held before `renew`; says why if that takes longer."""
-        renewed = self._store.wait_for(lambda: not self._renewing, seconds)
+        renewed = self._store.wait_for(lambda: not self._renewing and not self._store.unsent(), seconds)
         return "" if renewed else self._store.trouble or "Chroma is busy"
 
-    def search(self, vector: Vectors, limit: int) -> list[tuple[str, float]] | None:
-        """Digests with their cosine, nearest first; None while it is behind, busy or in trouble."""
-        rows = self._store.rows_for_questions()
-        if rows is None or self.behind:
-            return None
-        try:
-            return rows.search(self.name, vector, limit)
-        except (StoreBroken, DiskFull):
-            self._store.doubt()
-            return None
-
-    def digests(self) -> set[str]:
-        """The texts that it holds, once it is in step with what was touched so far; StoreBroken if nobody can say."""
+    def difference(self) -> tuple[int, int]:
+        """How many rows it lacks, and how many it has too many, once it took in what is written down."""
         if self._store.following and not self._store.trouble:
             self._store.wait_in_step()
         try:
-            return self._store.wait_open().digests(self.name)
+            return self._difference()
         except StoreBroken:
             if not self._store.following:
                 raise
             # Its process went while nobody asked it.
-            self._store.doubt()
+            self.compare()
             self._store.wait_in_step()
-            return self._store.wait_open().digests(self.name)
+            return self._difference()
+
+    def _difference(self) -> tuple[int, int]:
+        rows, after, missing = self._store.wait_open(), 0, set[str]()
+        while page := self.source.page(after, LISTED):
+            digests = list(dict.fromkeys(digest for _, digest in page))
+            missing |= set(digests) - rows.held(self.name, digests)
+            after = page[-1][0]
+        there = rows.counts().get(self.name, 0)
+        return len(missing), max(0, there - (self.source.count() - len(missing)))
 
     # --- on the sender's thread -----------------------------------------------------------------------------------
 
-    def send_some(self, rows: ChromaProcess) -> None:
+    def work(self, rows: ChromaRows) -> None:
         """Bring it nearer to the ledger, by one batch."""
         if self._renewing:
             self._make_again(rows)
-        if self._unsure:
-            self._find_differences(rows)
-        with self._store.changed:
-            self._sending = list(islice(self._touched, BATCH))
-            for digest in self._sending:
-                del self._touched[digest]
-        if self._sending:
-            # Looked up after it was taken out: whatever changes from now on touches it again.
-            digests, vectors = self.source.vectors(self._sending)
-            gone = sorted(set(self._sending) - set(digests))
-            if digests:
-                rows.add(self.name, digests, vectors)
-            if gone:
-                rows.drop(self.name, gone)
-                self._look_for_waste(rows, len(gone))
-        with self._store.changed:
-            self._sending = []
+        elif self._compared is not None:
+            self._send_missing(rows, self._compared)
+        elif self._listed is not None:
+            self._drop_extra(rows, self._listed)
 
-    def lost(self) -> None:
-        """The rows failed: nothing that was sent last is sure."""
-        with self._store.changed:
-            self._touched.update(dict.fromkeys(self._sending))
-            self._sending, self._unsure, self._comparing = [], True, False
+    def send(self, rows: ChromaRows, digests: Iterable[str]) -> SentRows:
+        """Send what the ledger says of some texts now."""
+        sought = dict.fromkeys(digests)
+        found = self.source.rows(sought)
+        made = [row for row in found if row.vector is not None]
+        known = [row for row in found if row.vector is None]
+        gone = sorted(sought.keys() - {row.digest for row in found})
+        if made:
+            rows.add(self.name, made)
+        lost = rows.describe(self.name, known) if known else []
+        if gone:
+            rows.drop(self.name, gone)
+            self._look_for_waste(rows, len(gone))
+        return SentRows(0, self.source.model, tuple(row.digest for row in made if self.remote), tuple(lost))
 
-    def _look_for_waste(self, rows: ChromaProcess, dropped: int) -> None:
+    def _look_for_waste(self, rows: ChromaRows, dropped: int) -> None:
         """Chroma's index never gives the room of a dropped row to another: it would grow with every edit."""
         self._drops_until_look -= dropped
         if self._drops_until_look > 0:
             return
         self._drops_until_look = LOOK_EVERY
-        places, texts = rows.places(self.name), len(self.source.digests())
+        places, texts = rows.places(self.name), self.source.count()
         if places > MOST_PLACES * max(texts, LOOK_EVERY):
             log.info("collection made again name=%s texts=%d places=%d", self.name, texts, places)
             self.renew()
 
-    def _make_again(self, rows: ChromaProcess) -> None:
+    def _make_again(self, rows: ChromaRows) -> None:
         if self.name in rows.counts():
             rows.delete(self.name)
         rows.compact()
         with self._store.changing():
-            self._renewing, self._unsure = False, True
+            self._renewing, self._compared = False, 0
             self._store.outgrown = True
 
-    def _find_differences(self, rows: ChromaProcess) -> None:
-        with self._store.changed:
-            self._unsure, self._comparing = False, True
-        differ = rows.digests(self.name) ^ self.source.digests()
-        log.info("collection compared name=%s differ=%d", self.name, len(differ))
-        with self._store.changed:
-            self._touched.update(dict.fromkeys(sorted(differ)))
-            self._comparing = False
+    def _send_missing(self, rows: ChromaRows, after: int) -> None:
+        """Look for some texts of the ledger, and send those that are not there."""
+        page = self.source.page(after)
+        digests = list(dict.fromkeys(digest for _, digest in page))
+        if digests and (missing := sorted(set(digests) - rows.held(self.name, digests))):
+            self._store.sent(self.send(rows, missing))
+        more = not page and rows.counts().get(self.name, 0) > self.source.count()
+        with self._store.changing():
+            self._compared = page[-1][0] if page else None
+            self._listed = 0 if more else None
+        if not page:
+            log.info("collection compared name=%s", self.name)
+
+    def _drop_extra(self, rows: ChromaRows, at: int) -> None:
+        """Look at some rows, and drop those that the ledger does not have."""
+        page = rows.page(self.name, at, LISTED)
+        extra = sorted(set(page) - {row.digest for row in self.source.rows(page)})
+        if extra:
+            rows.drop(self.name, extra)
+        with self._store.changing():
+            self._listed = at + len(page) - len(extra) if page else None
 
 
 class VectorStore:
     """The collections, the thread that brings them in step, and what it needs to know about their rows."""
 
-    def __init__(self, place: ChromaPlace, following: bool = True) -> None:
+    def __init__(self, ledger: Ledger, place: ChromaPlace, following: bool = True) -> None:
         self.place = place
+        self._ledger = ledger
         self.following = following
         """Whether the collections are brought in step; the doctor looks at them first."""
-        self.on_synced: Callable[[int], None] = lambda workspace: None
-        """Called, from the sender's thread, when a workspace's collection has taken in everything."""
+        self.on_sent: Callable[[SentRows], None] = lambda sent: None
+        """Called, from the sender's thread, when the rows have taken something in."""
+        self.on_in_step: Callable[[], None] = lambda: None
+        """Called, from the sender's thread, when the counts were compared and nothing is to be done."""
         self.on_trouble: Callable[[MemdError | None], None] = lambda error: None
         """Called, from the sender's thread, when the rows fail, and with nothing when they are back."""
         self.wanted: Callable[[], set[str]] = lambda: set(self._collections)
@@ -226,19 +255,29 @@ class VectorStore:
         self._loaded: set[str] = set()
         """The collections that were brought in step since the rows were opened."""
         self._collections: dict[str, Collection] = {}
-        self._rows: ChromaProcess | None = None
-        self._known = place.counts()
-        """The rows of each collection when they were last closed or opened; None when nobody knows."""
-        self._sweeping = self._known is None
-        self._busy = False
-        """Whether the sender waits for an answer."""
-        self._doubted = self._asked = self._hurried = self._stopping = False
+        self._rows: ChromaRows | None = None
+        self._sent = 0
+        """The last number of `unsent` that the rows took in."""
+        self._counts: dict[str, int] = {}
+        """The rows of each collection when they were last compared with the ledger."""
+        self._checked = False
+        """Whether the counts were compared with the ledger since something may have changed them."""
+        self._sweeping = self._busy = False
+        """Whether collections are to be deleted; whether something is under way."""
+        self._ready = False
+        """Whether the collections are known: before that, what waits would go nowhere."""
+        self._asked = self._hurried = self._stopping = False
         self._used = time.monotonic()
         self._failures = 0
         """Those in a row that a pause does not mend."""
         self._failed_tries = 0
         self._sender = threading.Thread(target=self._run, name="memd-vectors", daemon=True)
+        ledger.committed = self._wake
         self._sender.start()
+
+    def _wake(self) -> None:
+        with self.changing():
+            pass
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -249,30 +288,30 @@ class VectorStore:
 
     # --- what other threads call ----------------------------------------------------------------------------------
 
-    def collection(self, source: CollectionSource, texts: int | None) -> Collection:
-        """The collection of a workspace, which has so many `texts`; compared with the ledger if it has another number.
-
-        None if the ledger's mark says that it may differ in any case.
-        """
-        with self.changed:
-            known = self._collections.get(source.name)
-            made = self._collections.setdefault(source.name, Collection(self, source))
-            counts = self._known
-        if texts is None or (known is None and (counts is None or counts.get(source.name, 0) != texts)):
-            made.compare()
-        return made
+    def collection(self, source: CollectionSource) -> Collection:
+        """The collection of a workspace; counts tell whether it must be compared."""
+        with self.changing():
+            if source.name not in self._collections:
+                self._checked = False
+            return self._collections.setdefault(source.name, Collection(self, source))
 
     def sweep(self) -> None:
         """Have the collections deleted that nobody wants."""
         wanted = self.wanted()
         with self.changing():
             self._collections = {name: one for name, one in self._collections.items() if name in wanted}
-            self._sweeping = self._known is None or not self._known.keys() <= wanted
+            self._checked, self._ready = False, True
+
+    def unsent(self) -> bool:
+        """Whether texts wait to be sent."""
+        with translated():
+            return bool(vector_table.unsent(self._ledger.reader, self._sent, 1))
 
     @property
     def in_step(self) -> bool:
         with self.changed:
-            return not self._sweeping and not any(one.behind for one in self._collections.values())
+            idle = self._checked and not self._sweeping and not self._busy
+            return idle and not any(one.behind for one in self._collections.values()) and not self.unsent()
 
     def follow(self) -> None:
         """Begin to bring the collections in step."""
@@ -281,7 +320,7 @@ class VectorStore:
 
     def wait_in_step(self, seconds: float | None = None) -> bool:
         """Wait until every collection is in step and nothing is in trouble, or trying fails; says whether they are."""
-        return self.wait_for(lambda: self.in_step and not self._doubted and not self.trouble, seconds)
+        return self.wait_for(lambda: self.in_step and not self.trouble, seconds)
 
     def wait_for(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait for the sender. A workspace in trouble is tried now, one that fails meanwhile once more."""
@@ -300,7 +339,7 @@ class VectorStore:
         seconds = None if until is None else max(0.0, until - time.monotonic())
         self.changed.wait_for(lambda: done() or self._stopping or self._failed_tries > before, seconds)
 
-    def wait_open(self) -> ChromaProcess:
+    def wait_open(self) -> ChromaRows:
         """The rows, opened for this if need be."""
         with self.changed:
             if self._rows is None:
@@ -310,19 +349,6 @@ class VectorStore:
             if self._rows is None:
                 raise StoreBroken(self.trouble or "the vector store is closed", "memd starts it again by itself")
             return self._rows
-
-    def rows_for_questions(self) -> ChromaProcess | None:
-        """The rows if they are open and free; they are opened if they are not."""
-        self._used = time.monotonic()
-        if self._rows is None:
-            with self.changing():
-                self._asked = True
-        return None if self._busy or self._doubted else self._rows
-
-    def doubt(self) -> None:
-        """A question was not answered: find out whether the rows hang."""
-        with self.changing():
-            self._doubted = True
 
     def close(self) -> None:
         """Let go of the rows; what was not sent is compared when they are opened again."""
@@ -338,7 +364,6 @@ class VectorStore:
 
     def _run(self) -> None:
         while self._wait_for_work():
-            self._busy = True
             try:
                 self._work()
             except LedgerDamaged as error:
@@ -357,23 +382,33 @@ class VectorStore:
         """Wait until there is something to do; False when it is time to stop. Rows without work are closed."""
         while True:
             with self.changed:
-                idle = self.rest_seconds - (time.monotonic() - self._used) if self._rows is not None else None
-                self.changed.wait_for(lambda: self._stopping or self._has_work(), idle and max(idle, 0.0))
+                self.changed.wait_for(lambda: self._stopping or self._has_work(), self._patience())
                 if self._stopping:
                     return False
                 if self._has_work():
+                    self._busy = True
                     return self._gather() if self._rows is None else True
-                if time.monotonic() - self._used < self.rest_seconds:
+                if self._patience() != 0.0:
+                    continue
+                if self.place.look_every is not None:
+                    # Others may have changed it: a server can be wiped.
+                    self._checked, self._used = False, time.monotonic()
                     continue
                 rows, self._rows = self._rows, None
             if rows is not None:
                 self._rest(rows)
 
+    def _patience(self) -> float | None:
+        """Seconds until it looks at the rows, or closes them; None for ever."""
+        seconds = self.place.look_every or (self.rest_seconds if self._rows is not None else None)
+        return None if seconds is None else max(0.0, seconds - (time.monotonic() - self._used))
+
     def _has_work(self) -> bool:
-        return self._doubted or self._asked or (self._sweeping and self.following) or self._due() is not None
+        waiting = not self._checked or self._sweeping or self._due() is not None or self.unsent()
+        return self._asked or (self.following and self._ready and waiting)
 
     def _due(self) -> Collection | None:
-        return next((one for one in self._collections.values() if one.behind), None) if self.following else None
+        return next((one for one in self._collections.values() if one.behind), None)
 
     def _gather(self) -> bool:
         """Wait a moment before the rows are opened, longer after failures."""
@@ -383,72 +418,92 @@ class VectorStore:
         return not self._stopping
 
     def _work(self) -> None:
-        rows = self._rows or self._open()
-        self._asked = False
-        if self._doubted:
-            rows.ping()
-            self._doubted = False
-        if self._sweeping and self.following:
-            self._delete_unwanted(rows)
-        due = self._due()
-        if due is not None:
-            due.send_some(rows)
-        self._went_well(due)
-        if due is not None:
+        """One step, of whatever is most urgent: what is gone is to be gone at once."""
+        in_step = False
+        if self._asked:
+            _ = self._rows or self._open()
+            self._asked = False
+        elif self.unsent():
+            self._send(self._rows or self._open())
+        elif (due := self._due()) is not None:
             self._loaded.add(due.name)
-        if self.outgrown or (len(self._loaded) > MOST_LOADED and not self._has_work()):
+            due.work(self._rows or self._open())
+        elif self._sweeping:
+            self._delete_unwanted(self._rows or self._open())
+        else:
+            in_step = self._check()
+        self._went_well()
+        if in_step:
+            self.on_in_step()
+        rows = self._rows
+        if rows is not None and (self.outgrown or (len(self._loaded) > MOST_LOADED and not self._has_work())):
             with self.changed:
                 self.outgrown, self._rows = False, None
             self._rest(rows)
 
-    def _open(self) -> ChromaProcess:
+    def _send(self, rows: ChromaRows) -> None:
+        """Send some of the texts that wait, to every collection of their workspace."""
+        with translated():
+            window = vector_table.unsent(self._ledger.reader, self._sent, BATCH)
+        touched = grouped((workspace, digest) for _, workspace, digest in window)
+        for one in list(self._collections.values()):
+            if digests := touched.get(one.source.workspace):
+                self._loaded.add(one.name)
+                self.sent(one.send(rows, digests))
+        self._sent = window[-1][0]
+        self.on_sent(SentRows(self._sent))
+
+    def sent(self, sent: SentRows) -> None:
+        """Tell the ledger where vectors are that only the rows should have."""
+        if sent.kept or sent.lost:
+            self.on_sent(sent)
+
+    def _check(self) -> bool:
+        """Compare the counts with the ledger; says whether they agree."""
+        known = self._rows is None or self.place.look_every is not None
+        counts = self.place.look(self._collections) if known else None
+        if counts is None:
+            counts = dict.fromkeys(self._collections, 0) | (self._rows or self._open()).counts()
+        unlike = [one for one in self._collections.values() if counts.get(one.name) != self._counts.get(one.name)]
+        differing = [one for one in unlike if one.name in counts and counts[one.name] != one.source.count()]
+        with self.changed:
+            self._counts |= counts
+            self._checked, self._sweeping = True, not counts.keys() <= self.wanted()
+        for one in differing:
+            self._counts.pop(one.name)
+            one.compare()
+        return not differing and not self._sweeping
+
+    def _open(self) -> ChromaRows:
         if self._failures and self._failures % GIVEN_UP == 0:
             self.place.put_aside(self.trouble)
         rows = self.place.open()
-        try:
-            known = rows.counts()
-        except MemdError:
-            rows.close(CLOSE_SECONDS)
-            raise
         with self.changing():
-            if self._known is not None and known != self._known:
-                # What is there is not what was closed.
-                for one in self._collections.values():
-                    one.compare()
-            self._known, self._rows, self._loaded = known, rows, set()
+            self._rows, self._loaded, self._checked = rows, set(), False
         return rows
 
-    def _delete_unwanted(self, rows: ChromaProcess) -> None:
-        wanted = self.wanted()
-        for name in rows.counts().keys() - wanted:
+    def _delete_unwanted(self, rows: ChromaRows) -> None:
+        for name in rows.counts().keys() - self.wanted():
             rows.delete(name)
         with self.changed:
-            self._known = {name: count for name, count in rows.counts().items() if name in wanted}
-            self._sweeping = False
+            self._sweeping = self._checked = False
+            self._counts = {}
 
-    def _went_well(self, due: Collection | None) -> None:
+    def _went_well(self) -> None:
         self._failures, self._used = 0, time.monotonic()
         if self.trouble:
             # Told first: whoever waits until nothing is in trouble finds that the status says so too.
             self.on_trouble(None)
         with self.changing():
-            self.trouble = ""
-            synced = due is not None and not due.behind
-            if due is not None and self._known is not None:
-                self._known.setdefault(due.name, 0)
-            self._busy = False
-        if due is not None and synced:
-            self.on_synced(due.source.workspace)
+            self.trouble, self._busy = "", False
 
     def _failed(self, error: MemdError, lasting: bool) -> None:
-        """Close what failed; everything is compared once it is open again."""
+        """Close what failed; counts are compared once it is open again."""
         with self.changing():
             stopping, rows = self._stopping, self._rows
-            self._rows, self._known, self._doubted, self._busy = None, None, False, False
+            self._rows, self._counts, self._checked, self._busy = None, {}, False, False
             self._failures += 1 if lasting else 0
             self._failed_tries += 1
-            for one in self._collections.values():
-                one.lost()
             self._hurried, self.trouble = False, error.message
         if stopping:
             return
@@ -457,11 +512,14 @@ class VectorStore:
         if rows is not None:
             rows.close(CLOSE_SECONDS)
 
-    def _rest(self, rows: ChromaProcess) -> None:
+    def _rest(self, rows: ChromaRows) -> None:
+        """Close the rows, which look as they should."""
         try:
-            self._known = rows.counts()
+            rows.ping()
             log.info("the vector store is closed until it is needed")
         except MemdError as error:
             # The process went while nobody asked it.
             self._failed(error, lasting=True)
         rows.close(REST_CLOSE_SECONDS)
+        with self.changed:
+            self._checked = False

@@ -20,7 +20,6 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from memd.errors import ModelUnavailable, NotFound, UsageError
-from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import candidates, hits, lookup, search
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog, vector_table
@@ -28,7 +27,7 @@ from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import ActiveModel, Stores, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.views import keys
@@ -184,10 +183,11 @@ class _PastIndex(WorkspaceIndex):
     def names(self) -> list[tuple[str, int]]:
         return self._now.names()
 
-    def nearest_texts(self, vector: Vectors, depth: int) -> None:
-        return None
+    def mirror_of(self, model: ActiveModel) -> VectorIndex | None:
+        # A server has what is there today; former texts are found by their words.
+        return self._now.mirror_of(model) if self._now.remote else super().mirror_of(model)
 
-    def mirror_of(self, model: ActiveModel) -> Mirror | None:
+    def local_mirror(self, model: ActiveModel) -> Mirror | None:
         return self._mirror if self._mirror is not None and self._mirror.model == model.id else None
 
 
