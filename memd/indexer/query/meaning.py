@@ -89,8 +89,6 @@ class QuestionVector:
     scales: ModelScale
     model: int
     """The model that it is of."""
-    former: bool = False
-    """Whether that is the previous one, whose vectors are in mirrors of their own."""
     foreign: ForeignVector | None = None
 
     @property
@@ -203,7 +201,7 @@ def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, b
         vector, scale = vector_of(stores, model, text), model.embedder.scale
     except ModelUnavailable:
         return None, True
-    return QuestionVector(vector, scale, model.id, model is stores.former, foreign), False
+    return QuestionVector(vector, scale, model.id, foreign), False
 
 
 def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:

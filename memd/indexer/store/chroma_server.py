@@ -1,35 +1,35 @@
 """A Chroma server, asked over its HTTP interface: the collections of this home, which no other home may write.
 
-Only what one's own server, a distributed one and Chroma's cloud have in common. Any thread may ask; each has a
-connection of its own.
+Only what one's own server, a distributed one and Chroma's cloud have in common. Any thread may ask.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import http.client
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
 
-from memd.config.addresses import is_exposed
+from memd.config.addresses import is_exposed, is_loopback
 from memd.config.schema import VectorsSettings
 from memd.errors import StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store.chroma import INDEX, ChromaFolder, ChromaPlace, ChromaRows, CollectionRow
 
-CONNECT_SECONDS, CALL_SECONDS, QUESTION_SECONDS = 5.0, 120.0, 10.0
+if TYPE_CHECKING:
+    import httpx
+
+CALL_SECONDS, QUESTION_SECONDS = 120.0, 10.0
 AWAY_SECONDS = 5.0
 """After a failure questions are not sent for so long: they are answered by their words."""
 PAGE = 250
@@ -63,12 +63,11 @@ class ChromaClient:
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self.prefix = f"memd-{address.ledger}"
-        parts = urlsplit(address.url)
-        self._base = f"{parts.path.rstrip('/')}/api/v2/tenants/{quote(address.tenant)}"
+        self._base = f"{address.url}/api/v2/tenants/{quote(address.tenant)}"
         self._base += f"/databases/{quote(address.database)}/collections"
         self._numbers: dict[str, str] = {}
         """The server's number of each collection that was asked for."""
-        self._local = threading.local()
+        self._client: httpx.Client | None = None
         self._away_until = 0.0
 
     # --- questions ------------------------------------------------------------------------------------------------
@@ -114,44 +113,25 @@ class ChromaClient:
     def _call(
         self, method: str, path: str, body: Any = None, seconds: float = CALL_SECONDS, absent: Sequence[int] = ()
     ) -> Any:
+        # Loaded where a server is used: most homes have none.
+        import httpx
+
+        packed = msgspec.json.encode(body) if body is not None else None
+        if self._client is None:
+            headers = {"Content-Type": "application/json", **self._headers()}
+            # Without a proxy for what is on this machine.
+            self._client = httpx.Client(headers=headers, trust_env=not is_loopback(self.address.url))
         try:
-            packed = msgspec.json.encode(body) if body is not None else None
-            status, said = self._send(method, self._base + path, packed, seconds)
-        except (OSError, http.client.HTTPException) as error:
-            self._local.link = None
+            answer = self._client.request(method, self._base + path, content=packed, timeout=seconds)
+        except httpx.HTTPError as error:
             raise self._failed(repr(error)) from error
-        if status < 300:
-            return msgspec.json.decode(said) if said else None
-        if status in absent:
+        if answer.is_success:
+            return msgspec.json.decode(answer.content) if answer.content else None
+        if answer.status_code in absent:
             return None
         # It may have been wiped: its collections have other numbers then.
         self._numbers.clear()
-        raise self._failed(f"{status} {said.decode(errors='replace')}")
-
-    def _send(self, method: str, path: str, body: bytes | None, seconds: float) -> tuple[int, bytes]:
-        """One request; a connection that the server has closed meanwhile is opened again."""
-        headers = {"Content-Type": "application/json", **self._headers()}
-        for fresh in (False, True):
-            link = None if fresh else getattr(self._local, "link", None)
-            known = link is not None and link.sock is not None
-            link = self._local.link = link if link is not None and known else self._connect()
-            link.sock.settimeout(seconds)
-            try:
-                link.request(method, path, body, headers)
-                answer = link.getresponse()
-                return answer.status, answer.read()
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                if not known:
-                    raise
-        raise AssertionError("a fresh connection answers or fails")
-
-    def _connect(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.address.url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        link = kind(parts.hostname or "", parts.port, timeout=CONNECT_SECONDS)
-        link.connect()
-        link.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return link
+        raise self._failed(f"{answer.status_code} {answer.text}")
 
     def _headers(self) -> dict[str, str]:
         """Those in the environment variable, one a line; a wrong one is not repeated in the message."""

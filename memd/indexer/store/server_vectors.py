@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Ids
 from memd.indexer.store.vectors import collection_name
 from memd.models import PINNED, Filters
-
-if TYPE_CHECKING:
-    from memd.indexer.store.stores import ActiveModel
 
 FEW = 300
 """So many chunks, or fewer, are compared one by one: a filter that leaves few takes Chroma longest."""
@@ -35,10 +32,10 @@ DAY = re.compile(r"\d{4}(-\d\d){0,2}")
 class ServerVectors:
     """Raises ServerAway where the server gives no answer."""
 
-    def __init__(self, client: ChromaClient, ledger: Ledger, workspace: int, model: ActiveModel) -> None:
-        self.model, self.dims = model.id, model.embedder.dims
+    def __init__(self, client: ChromaClient, ledger: Ledger, workspace: int, model: int, dims: int) -> None:
+        self.model, self.dims = model, dims
         self.client, self._ledger, self._workspace = client, ledger, workspace
-        self._name = collection_name(workspace, model.id)
+        self._name = collection_name(workspace, model)
         self._count = (-1, 0)
         """The count of the ledger's clock, and how many chunks had a vector then."""
         self._cosines: dict[bytes, dict[int, float]] = {}

@@ -134,7 +134,8 @@ class WorkspaceIndex(ABC):
             return self.local_mirror(model)
         known = self._remote.get(model.id)
         if known is None or known.client is not stores.engine:
-            known = self._remote[model.id] = ServerVectors(stores.engine, stores.ledger, self.id, model)
+            dims = model.embedder.dims
+            known = self._remote[model.id] = ServerVectors(stores.engine, stores.ledger, self.id, model.id, dims)
         return known
 
     @property
