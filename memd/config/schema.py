@@ -132,7 +132,7 @@ class VectorsSettings(Section):
     """`embedded` has them in the state directory, where nobody else may open them while memd runs; `server` in a Chroma
     server."""
     workspaces: str = "*"
-    """Workspaces, with commas between, whose vectors only the server has; `*` means all, and with none it has a copy."""
+    """Workspaces, with commas between, whose vectors only the server has; `*` means all, with none it has a copy."""
     url: Url = "http://localhost:8000"
     """The Chroma server."""
     tenant: str = "default_tenant"
