@@ -190,11 +190,15 @@ class Stores:
 
 
 def wait_for_collections(home: Home) -> None:
-    """Wait until the ledger says of every collection that it has followed."""
+    """Wait until nothing is to be sent, and the daemon has found the collections to be what the ledger says."""
 
     def followed() -> bool:
         with closing(sqlite3.connect(home.state / "state.db")) as ledger:
-            return not ledger.execute("SELECT 1 FROM unsent").fetchall()
+            if ledger.execute("SELECT 1 FROM unsent").fetchall():
+                return False
+        found = {one["name"]: one["state"] for one in home.wait().doctor()["findings"]}
+        states = [state for name, state in found.items() if name.endswith(": vectors")]
+        return bool(states) and all(state == "ok" for state in states)
 
     eventually(followed)
 
