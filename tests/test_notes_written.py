@@ -493,7 +493,7 @@ def test_what_no_question_could_find_is_not_written(home: Home, workspace: Path)
     )
     client = home.start()
     client.sync()
-    with pytest.raises(Refused, match="does not match the globs"):
+    with pytest.raises(Refused, match="matches none of the globs"):
         client.save("x", "long_term")
     client.note("x" * 900, now=NOW)
     client.sync()

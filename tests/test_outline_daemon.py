@@ -83,7 +83,7 @@ def test_it_is_off_until_it_is_turned_on(home: Home, code: Path) -> None:
     assert told.returncode == 5 and "memd restart" in told.stderr
 
 
-@pytest.mark.parametrize("missing", ["tree_sitter", "pathspec", "tree_sitter_python"])
+@pytest.mark.parametrize("missing", ["tree_sitter", "tree_sitter_python"])
 def test_without_the_extra_it_says_what_to_install(home: Home, code: Path, tmp_path: Path, missing: str) -> None:
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('gone', name={missing!r})\n")
     home.from_nothing = True

@@ -16,7 +16,7 @@ from tests.conftest import PATIENCE, ROOT
 
 NAMES_A_PATH = (
     "unit/test_installation.py",
-    "test_outline_daemon.py::test_without_the_extra_it_says_what_to_install[pathspec]",
+    "test_outline_daemon.py::test_without_the_extra_it_says_what_to_install[tree_sitter]",
     "test_cli.py::test_bash_completes_commands_flags_workspaces_keys_agents_and_jobs[memd connect claude--offered4]",
     "test_connect.py::test_a_hook_as_it_was_written_runs",
     "test_service.py::test_print_shows_the_units_and_writes_nothing",

@@ -34,7 +34,10 @@ def sample() -> str:
     lines += [f"# {RULES_DOC}", f"[{RULES}]", '# decay-unaccessed = "off"']
     lines += ['# old-chatter = "tag=chat idle>30d → archive"', ""]
     lines += ["# The directories that hold memory. `memd add DIR` writes these.", "# [[workspace]]"]
-    examples = {"path": "~/agent", "ns": "agent", "globs": list(DEFAULT_GLOBS), "follow": False}
+    examples = {
+        "path": "~/agent", "ns": "agent", "globs": list(DEFAULT_GLOBS), "follow": False, "exclude": ["drafts/"],
+        "gitignore": False,
+    }  # fmt: skip
     for key, doc in WORKSPACE_KEYS.items():
         lines += [f"# # {doc}", f"# {key} = {toml_value(examples[key])}"]
     return "\n".join(lines) + "\n"
@@ -64,7 +67,8 @@ def add_workspace(workspace: Workspace) -> None:
     text = _read(file)
     table: dict[str, Any] = {"path": str(workspace.root), "ns": workspace.ns}
     table |= {"globs": list(workspace.globs)} if workspace.globs != DEFAULT_GLOBS else {}
-    table |= {"follow": True} if workspace.follow else {}
+    table |= {"exclude": list(workspace.exclude)} if workspace.exclude else {}
+    table |= {name: True for name in ("follow", "gitignore") if getattr(workspace, name)}
     longer = _append(text, "[[workspace]]\n" + tomlkit.dumps(table))
     try:
         # A seventh of what tomlkit takes, which counts where there are a thousand workspaces.

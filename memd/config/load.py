@@ -11,6 +11,7 @@ from typing import Any
 from memd.config import paths
 from memd.config.declared import TYPES, fields_of
 from memd.config.hooks import value_from_text
+from memd.config.ignore_rules import parse_rules
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
 from memd.errors import ConfigError, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, Workspace
@@ -202,19 +203,29 @@ def _workspace(table: dict[str, Any], nth: int, problems: Problems) -> Workspace
         problems.at("workspace", "path", f"`path` must be absolute or begin with ~, not {path!r}", nth)
     if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob_ok(glob) for glob in globs):
         problems.at("workspace", "globs", "`globs` must be a list of patterns inside the workspace", nth)
-    if not isinstance(table.get("follow", False), bool):
-        problems.at("workspace", "follow", "`follow` must be true or false", nth)
+    exclude = table.get("exclude", [])
+    if not isinstance(exclude, list) or not all(isinstance(rule, str) and rule_ok(rule) for rule in exclude):
+        problems.at("workspace", "exclude", "`exclude` must be a list of patterns, as in a .gitignore", nth)
+    for name in ("follow", "gitignore"):
+        if not isinstance(table.get(name, False), bool):
+            problems.at("workspace", name, f"`{name}` must be true or false", nth)
     ns = table.get("ns", Path(str(path)).name)
     if not isinstance(ns, str) or not NS.fullmatch(ns):
         problems.at("workspace", "ns", f"`ns` must be a name without spaces or slashes, not {ns!r}", nth)
     if len(problems.found) > before:
         return None
-    return Workspace(ns, Path(str(path)).expanduser(), tuple(globs), table.get("follow", False))
+    switches = {name: table.get(name, False) for name in ("follow", "gitignore")}
+    return Workspace(ns, Path(str(path)).expanduser(), tuple(globs), exclude=tuple(exclude), **switches)
 
 
 def glob_ok(glob: str) -> bool:
     parts = glob.split("/")
     return bool(glob) and not glob.startswith("/") and ".." not in parts and "\0" not in glob
+
+
+def rule_ok(rule: str) -> bool:
+    """Whether a rule for files that are left out can be understood."""
+    return bool(rule.strip()) and not parse_rules("", "", (rule,)).wrong
 
 
 def _refuse_twins(workspaces: list[Workspace], problems: Problems) -> None:

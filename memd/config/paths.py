@@ -143,6 +143,15 @@ def private_dir(path: Path) -> Path:
     return path
 
 
+def bytes_at(file: Path, max_bytes: int) -> bytes:
+    """A file's bytes, at most one more than `max_bytes`; OSError for a pipe or a link."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is not a regular file")
+        return opened.read(max_bytes + 1)
+
+
 def replace_file(file: Path, data: bytes | Iterable[bytes], rights: int, follow: bool = True) -> None:
     """Write a file in one step: a reader sees the old bytes or the new ones. A link stays, and its target is replaced;
     without `follow` the file takes its place."""

@@ -354,4 +354,6 @@ WORKSPACE_KEYS = {
     "ns": "Its name; the directory's name when left out.",
     "globs": "Which files are memory; without it, memd's usual ones.",
     "follow": "Follow symbolic links that lead out of the workspace.",
+    "exclude": "Which files are left out, as in a `.gitignore`.",
+    "gitignore": "Leave out what the `.gitignore` files in it name.",
 }

@@ -58,7 +58,8 @@ def answer(arguments: list[str]) -> dict[str, Any] | None:
     from memd.daemon import offline
 
     if "--doctor" in wanted:
-        return offline.answer("--fix" in arguments, "--secrets" in arguments)
+        file = next((one.removeprefix("--file=") for one in arguments if one.startswith("--file=")), "")
+        return offline.answer("--fix" in arguments, "--secrets" in arguments, file)
     return (offline.check_backup if "--check-backup" in wanted else offline.restore_backup)(Path(arguments[1]))
 
 

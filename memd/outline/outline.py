@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from memd.config.paths import bytes_at
 from memd.errors import NotFound, UsageError
 from memd.models import FileStat, digest_of
 from memd.outline import languages, sources
@@ -13,7 +14,7 @@ from memd.outline.facts import CacheRow, Facts, FactsCache, decode
 from memd.outline.languages import Language
 from memd.outline.project import Project
 from memd.outline.resolve import Resolver
-from memd.outline.sources import SourceListing, bytes_at, parse_files
+from memd.outline.sources import SourceListing, parse_files
 
 RACY_NS = 100_000_000
 """A file that changed this recently before it was read may change again with the same stamp."""

@@ -10,7 +10,6 @@ import os
 import queue
 import re
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -20,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pathspec import GitIgnoreSpec
-
+from memd.config.ignore_rules import GITIGNORE, IgnoreRules, ignored_by, rules_in
+from memd.config.paths import bytes_at
 from memd.errors import Refused
 from memd.failpoints import failpoint
 from memd.models import FileStat, digest_of
@@ -54,9 +53,6 @@ class SourceListing:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-Rules = tuple[tuple[str, GitIgnoreSpec], ...]
-
-
 def list_sources(root: Path) -> SourceListing:
     """Walk a workspace."""
     listing = SourceListing()
@@ -64,7 +60,7 @@ def list_sources(root: Path) -> SourceListing:
     return listing
 
 
-def _walk(root: Path, folder: str, rules: Rules, listing: SourceListing) -> None:
+def _walk(root: Path, folder: str, rules: tuple[IgnoreRules, ...], listing: SourceListing) -> None:
     place = root / folder
     try:
         changed = place.stat().st_mtime_ns
@@ -77,15 +73,15 @@ def _walk(root: Path, folder: str, rules: Rules, listing: SourceListing) -> None
     if folder and not names.isdisjoint(MARKS):
         return
     listing.folders[folder] = changed
-    rules = (*rules, *_rules(root, folder, ".gitignore" in names, listing))
+    rules = (*rules, *_rules(root, folder, GITIGNORE in names, listing))
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.name.startswith(".") or not _is_text(entry.name):
             continue
         if entry.is_dir(follow_symlinks=False):
-            if not _is_build(entry) and not _ignored(path + "/", rules):
+            if not _is_build(entry) and not ignored_by(path + "/", rules):
                 _walk(root, path, rules, listing)
-        elif languages.of_path(path) and entry.is_file(follow_symlinks=False) and not _ignored(path, rules):
+        elif languages.of_path(path) and entry.is_file(follow_symlinks=False) and not ignored_by(path, rules):
             _take(entry, path, listing)
 
 
@@ -107,26 +103,16 @@ def _is_build(entry: os.DirEntry[str]) -> bool:
     return entry.name in BUILDS and not Path(entry.path, PACKAGE).exists()
 
 
-def _rules(root: Path, folder: str, there: bool, listing: SourceListing) -> Iterator[tuple[str, GitIgnoreSpec]]:
+def _rules(root: Path, folder: str, there: bool, listing: SourceListing) -> Iterator[IgnoreRules]:
     """The rules in a folder's `.gitignore`; at the root also those in `.git/info/exclude`."""
-    names, prefix = [".gitignore"] if there else [], f"{folder}/" if folder else ""
+    names, prefix = [GITIGNORE] if there else [], f"{folder}/" if folder else ""
     for name in names if folder else (".git/info/exclude", *names):
-        place = root / folder / name
         try:
-            lines = place.read_text(encoding="utf-8", errors="replace").splitlines()
-            listing.rules[prefix + name] = FileStat.of(place.stat())
-            yield prefix, GitIgnoreSpec.from_lines(lines)
-        except (OSError, ValueError):
+            if (rules := rules_in(root, prefix + name, prefix)) is not None:
+                listing.rules[prefix + name] = FileStat.of((root / folder / name).stat())
+                yield rules
+        except OSError:
             continue
-
-
-def _ignored(path: str, rules: Rules) -> bool:
-    """Whether a path is ignored: the innermost `.gitignore` with a matching rule decides."""
-    for prefix, spec in reversed(rules):
-        ignored = spec.check_file(path.removeprefix(prefix)).include
-        if ignored is not None:
-            return ignored
-    return False
 
 
 def _is_text(name: str) -> bool:
@@ -257,15 +243,6 @@ def main(root: str, max_bytes: str) -> None:
 
 
 # --- one file -----------------------------------------------------------------------------------------------
-
-
-def bytes_at(file: Path, max_bytes: int) -> bytes:
-    """A file's bytes, at most one more than `max_bytes`; OSError for a pipe or a link."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is not a regular file")
-        return opened.read(max_bytes + 1)
 
 
 def facts_of(suffix: str, data: bytes, max_bytes: int) -> Facts:

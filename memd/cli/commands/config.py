@@ -11,7 +11,7 @@ from memd.cli import console, daemon_calls, reports, service
 from memd.cli.method_command import Json, command_group
 from memd.config import edit, load, paths
 from memd.config.declared import fields_of
-from memd.config.schema import RULES, SECTIONS, Settings
+from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
 from memd.errors import ConfigError, NoDaemon
 
 app = typer.Typer()
@@ -98,7 +98,7 @@ def _as_json(settings: Settings) -> dict[str, Any]:
         },
         "rules": dict(settings.rules),
         "workspaces": [
-            {"path": str(place.root), "ns": place.ns, "globs": list(place.globs), "follow": place.follow}
+            {"path": str(place.root)} | {name: getattr(place, name) for name in WORKSPACE_KEYS if name != "path"}
             for place in settings.workspaces
         ],
     }

@@ -200,18 +200,21 @@ def rebuild(result: Result, args: Args) -> None:
 
 @declared_command(app, "doctor", leave_out=["no_start"])
 def doctor(args: Args) -> int:
-    """Checks the stores, and repairs them with --fix.
+    """Checks the stores, and repairs them with --fix; or says why a file is memory, or is not.
 
     Works without a daemon too.
     """
-    wanted = [name for name in ("fix", "secrets") if args[name]]
+    wanted: dict[str, Any] = {name: True for name in ("fix", "secrets") if args[name]}
+    wanted |= {"file": str(Path(args["file"]).expanduser().absolute())} if args["file"] else {}
     with daemon_calls.connect(start=False) as client:
         try:
-            result = call(client, "doctor", dict.fromkeys(wanted, True))
+            result = call(client, "doctor", wanted)
         except NoDaemon:
-            result = daemon_calls.run_without_daemon("--doctor", *(f"--{name}" for name in wanted))
+            result = daemon_calls.run_without_daemon(
+                "--doctor", *(f"--file={value}" if name == "file" else f"--{name}" for name, value in wanted.items())
+            )
         # Other programs of the same name: only the shell that asks can tell which it would run.
-        others = installation.others(os.environ.get("PATH", os.defpath))
+        others = installation.others(os.environ.get("PATH", os.defpath)) if not args["file"] else ()
         shadows = [{"name": "command", "state": "warn", "detail": detail, "fix": fix} for detail, fix in others]
         result = {**result, "findings": [*result["findings"], *shadows]}
         console.show(result, reports.doctor(result, args["fix"]), args["json"])

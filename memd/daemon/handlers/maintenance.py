@@ -8,6 +8,7 @@ import time
 from memd.daemon.handlers.handler_context import POLL_SECONDS
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
+from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.serving.events import PUT_BACK
 from memd.daemon.writer.tasks import examine_stores, rebuild_vectors, use_built_text
 from memd.errors import Busy
@@ -49,6 +50,11 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
 
 @handles(DoctorRequest)
 async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
+    if request.file:
+        await ctx.catch_up()
+        known = {ns: (index.workspace, index.files) for ns, index in ctx.stores.indexes.items()}
+        explain = doctor_checks.explain_file
+        return doctor_checks.report(await ctx.read(explain, absolute_path(request.file), known, ctx.max_bytes))
     ledger = await ctx.read(doctor_checks.examine_ledger, ctx.stores.ledger)
     findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
     if ctx.stores.ledger.damage is None:

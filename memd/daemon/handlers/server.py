@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from memd.child import running_children
 from memd.config import paths
 from memd.config.declared import fields_of
+from memd.config.ignore_rules import EXCLUDED
 from memd.config.load import load
 from memd.config.schema import SECTIONS, Settings
 from memd.daemon.handlers.permission import bind
@@ -24,6 +25,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
 from memd.mcp.profiles import EXPERIMENTAL, tools_of
+from memd.models import Workspace
 from memd.protocol.methods import METHODS
 from memd.protocol.methods import server as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
@@ -70,6 +72,7 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
     async with ctx.config.lock:
         settings = await ctx.read(load)
         changed = list(_changes(ctx.settings, settings))
+        moved = await _follow_workspaces(ctx, settings.workspaces)
         if set(settings.workspaces) != {index.workspace for index in ctx.stores.indexes.values()}:
             changed.append("workspace")
         followed = {name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
@@ -78,7 +81,24 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
     ctx.embedding.change(settings.embedding)
     ctx.embedding.change_vectors(settings.vectors)
     waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
-    return {"changed": changed, "restart": waiting}
+    return {"changed": [*changed, *moved], "restart": waiting}
+
+
+async def _follow_workspaces(ctx: HandlerContext, workspaces: Iterable[Workspace]) -> list[str]:
+    """Take over which files of a workspace are memory; returns the workspaces where that changed."""
+    known = ctx.stores.indexes
+    changed = [one for one in workspaces if one.ns in known and _differs(known[one.ns].workspace, one)]
+    for workspace in changed:
+        await ctx.write(ctx.stores.change_workspace, workspace)
+        ctx.watcher.remove(workspace.ns)
+        ctx.watcher.add(workspace)
+    if changed:
+        ctx.rescan(tuple(one.ns for one in changed))
+    return [f"workspace {one.ns}" for one in changed]
+
+
+def _differs(known: Workspace, wanted: Workspace) -> bool:
+    return known != wanted and known.root == wanted.root
 
 
 def _changes(before: Settings, after: Settings) -> Iterator[str]:
@@ -152,7 +172,9 @@ def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
 def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: catalog.Problems) -> Result:
     mode, why = ctx.watcher.mode(index.workspace.ns)
     problems |= {path: (why, False) for path, why in index.skipped.items()}
-    skipped = [{"path": path, "why": why, "searched": searched} for path, (why, searched) in sorted(problems.items())]
+    # What a person excluded comes last: it needs no one's attention.
+    listed = sorted(problems.items(), key=lambda one: (one[1][0].startswith(EXCLUDED), one[0]))
+    skipped = [{"path": path, "why": why, "searched": searched} for path, (why, searched) in listed]
     return {
         **index.place,
         "globs": list(index.workspace.globs),

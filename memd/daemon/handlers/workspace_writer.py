@@ -13,7 +13,7 @@ from memd.daemon.writer import tasks
 from memd.daemon.writer.life_tasks import ChangeLives, act
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, Refused, UsageError
-from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.indexing.scan import left_out
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.own_stores import OwnIndex
@@ -58,10 +58,9 @@ class WorkspaceWriter:
     def refuse_unindexed(self, path: str, size: int) -> None:
         """Refuse to write a file that memd itself would never read."""
         workspace, most = self.index.workspace, self.ctx.max_bytes
-        if not is_memory_path(workspace, path):
+        if why := left_out(workspace, path):
             raise Refused(
-                f"{path} does not match the globs of {workspace.ns}: {', '.join(workspace.globs)}",
-                "choose another name, or add a glob for it in the config file, then: memd restart",
+                f"memd would not read {path}: {why}", "choose another name, or have it taken in, in the config"
             )
         if size > most:
             raise Refused(

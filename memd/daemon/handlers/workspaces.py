@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memd.config import edit, paths
-from memd.config.load import NS, glob_ok
+from memd.config.load import NS, glob_ok, rule_ok
 from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
@@ -44,6 +44,10 @@ async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call:
     return {"workspace": row, "files": row["files"], "chunks": row["chunks"], "added": known is None}
 
 
+SETTLED = {"globs": DEFAULT_GLOBS, "follow": False, "exclude": (), "gitignore": False}
+"""What a directory that is added again may leave unsaid."""
+
+
 def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> OwnIndex | None:
     """The index of this very directory; a name that another one has is refused.
 
@@ -53,11 +57,11 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
     for index in ctx.stores.indexes.values():
         known = index.workspace
         if known.root == workspace.root:
-            same = workspace.globs in (known.globs, DEFAULT_GLOBS) and (known.ns == ns or not ns_given)
-            if same and workspace.follow in (known.follow, False):
+            asked = {name for name in SETTLED if getattr(workspace, name) not in (getattr(known, name), SETTLED[name])}
+            if not asked and (known.ns == ns or not ns_given):
                 return index
             differs = f"{known.root} is added already, as `{known.ns}` with other settings"
-            raise AlreadyExists(differs, f"first: memd remove {known.ns}")
+            raise AlreadyExists(differs, f"change them in {paths.config_file()}, then: memd reload")
         if known.ns == ns:
             raise AlreadyExists(f"`{ns}` is {known.root} already", f"give this one a name: --ns {ns}-2")
     return None
@@ -96,7 +100,7 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     """The workspace that a call of `workspace.add` describes."""
     path = absolute_path(request.path)
     globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
-    workspace = Workspace(ns, path, globs, request.follow)
+    workspace = Workspace(ns, path, globs, request.follow, request.exclude, request.gitignore)
     if not NS.fullmatch(ns):
         raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
     try:
@@ -108,5 +112,8 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     for glob in globs:
         if not glob_ok(glob):
             raise UsageError(f"the glob {glob!r} leaves the workspace", "globs are relative, such as '**/*.md'")
+    for rule in request.exclude:
+        if not rule_ok(rule):
+            raise UsageError(f"{rule!r} is no pattern of files", "write it as in a .gitignore, such as 'drafts/'")
     paths.check_notes_place(path.resolve())
     return replace(workspace, root=path.resolve())

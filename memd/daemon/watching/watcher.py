@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memd.config.ignore_rules import rule_files
 from memd.config.schema import WatchSettings
 from memd.daemon.watching.inotify import FolderEvent, Inotify
 from memd.indexer.indexing.scan import is_memory_path, may_hold_memories, watched_folders
@@ -188,10 +189,13 @@ class Watcher:
             self._rescan(tuple(changed))
 
     def _concerns(self, watched: _Watched, folder: str, event: FolderEvent) -> bool:
-        """Note a changed file; True when a folder came or went, and the workspace should be looked at."""
+        """Note a changed file; True when a folder or rules came or went, and the workspace should be looked at."""
         path = f"{folder}/{event.name}"
         if event.lost:
             self._release(watched, watched.below(folder) if not event.ended else ())
+            return True
+        if event.name in rule_files(watched.workspace):
+            self._release(watched, list(watched.watches))
             return True
         if not event.of_folder and not self._is_linked_folder(watched, path, event):
             if is_memory_path(watched.workspace, _relative(watched, path)):

@@ -216,12 +216,14 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     """Hold the memories of files that vanished in a mass, or with their directory."""
     result = scan(index.workspace)
     index.missing = result.missing
-    vanished = index.files.keys() - result.files.keys()
+    root = index.workspace.root
+    # What is there and left out was excluded by a person.
+    vanished = [path for path in index.files.keys() - result.files.keys() if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
     index.held = frozenset(vanished if many or result.missing else ())
     if index.held:
         report.held = len(vanished)
-        batch.removed.clear()
+        batch.removed = [path for path in batch.removed if path not in index.held]
 
 
 def _count(report: IngestReport, batch: FileBatch) -> None:

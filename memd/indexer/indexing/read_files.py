@@ -176,7 +176,7 @@ def copy_of(connection: Connection, file: int) -> bytes | None:
 def note_losses(connection: Connection, index: OwnIndex, batch: FileBatch, now: str) -> None:
     """Record files that an editor removed or emptied, as actions that can be undone, and those that were renamed.
 
-    What memd itself removed has an action already.
+    What memd itself removed has an action already; what is only left out from now on is still there.
     """
     new_names = {row.digest: path for path, (row, _) in batch.notes.items() if path not in index.files}
     present = {row.digest for row, _ in batch.notes.values()}
@@ -185,7 +185,7 @@ def note_losses(connection: Connection, index: OwnIndex, batch: FileBatch, now: 
         if digest in new_names:
             paths = [path, new_names[digest]]
             actions.add(connection, index.id, "editor", RENAMED, at=now, paths=paths, conflicts=[])
-        elif digest not in present:
+        elif digest not in present and not os.path.lexists(index.workspace.root / path):
             _note_loss(connection, index, path, None, now)
     for path, (row, note) in batch.notes.items():
         known = index.files.get(path)

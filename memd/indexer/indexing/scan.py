@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from memd.config.ignore_rules import Exclusions
 from memd.models import FileStat, Workspace, grouped
 from memd.notes.merging import original_of
 
@@ -52,12 +53,15 @@ def minute_of(mtime_ns: int) -> int:
 
 def scan(workspace: Workspace) -> ScanResult:
     """Every memory file of the workspace."""
-    result = ScanResult(missing=not workspace.root.is_dir())
+    result, exclusions = ScanResult(missing=not workspace.root.is_dir()), Exclusions(workspace)
     for folder, globs in _globs_by_folder(workspace.globs).items() if not result.missing else ():
-        if _leads_out(workspace, workspace.root / folder):
+        if why := exclusions.why_in_all(f"{folder}/") if folder else "":
+            result.skipped[f"{folder}/"] = why
+        elif _leads_out(workspace, workspace.root / folder):
             result.skipped[folder] = LINK
         else:
-            _Walk(workspace, tuple(globs), result).folder(folder)
+            _Walk(workspace, tuple(globs), result, exclusions).folder(folder)
+    result.skipped |= exclusions.problems
     return result
 
 
@@ -87,13 +91,26 @@ def _watched_folders(globs: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
 
 
 def is_memory_path(workspace: Workspace, path: str) -> bool:
-    """Whether the globs take in this relative path."""
-    return may_hold_memories(workspace, path) and any(matcher(glob).fullmatch(path) for glob in workspace.globs)
+    """Whether the globs take in this relative path, and no rule excludes it."""
+    return not left_out(workspace, path)
+
+
+def left_out(workspace: Workspace, path: str) -> str:
+    """Why a relative path is no memory file, by its name; empty when it is one."""
+    if not any(matcher(glob).fullmatch(path) for glob in workspace.globs):
+        return f"it matches none of the globs of {workspace.ns}: {', '.join(workspace.globs)}"
+    return _passed_over(workspace, path) or Exclusions(workspace).why_in_all(path)
+
+
+def _passed_over(workspace: Workspace, path: str) -> str:
+    if _hidden(path, workspace.globs):
+        return "it is hidden, or a copy that an editor or a synchroniser made"
+    return "it is in a folder of a program" if not NEVER.isdisjoint(path.split("/")) else ""
 
 
 def may_hold_memories(workspace: Workspace, folder: str) -> bool:
     """Whether a scan would look into this folder, where a glob reaches it."""
-    return not _hidden(folder, workspace.globs) and NEVER.isdisjoint(folder.split("/"))
+    return not _passed_over(workspace, folder) and not Exclusions(workspace).why_in_all(f"{folder}/")
 
 
 def refusal(workspace: Workspace, path: str) -> str:
@@ -150,6 +167,7 @@ class _Walk:
     workspace: Workspace
     globs: tuple[str, ...]
     result: ScanResult
+    exclusions: Exclusions
     visited: set[tuple[int, int]] = field(default_factory=set)
 
     def folder(self, folder: str) -> None:
@@ -172,6 +190,10 @@ class _Walk:
 
     def _visit(self, entry: os.DirEntry[str], path: str, wanted: bool, inner: bool) -> None:
         if not wanted and not inner:
+            return
+        named = f"{path}/" if entry.is_dir(follow_symlinks=False) else path
+        if why := self.exclusions.why(named):
+            self.result.skipped[named] = why
             return
         if entry.is_symlink() and not self._link_allowed(entry, path, wanted):
             return

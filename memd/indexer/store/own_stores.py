@@ -194,6 +194,12 @@ class OwnStores(Stores):
             index.remote = index.id in remote
         self.indexes = {**self.indexes, **opened}
 
+    def change_workspace(self, workspace: Workspace) -> None:
+        """Other files of the same directory are memory from now on."""
+        self.indexes[workspace.ns].workspace = workspace
+        # Another value: readers compare it by identity.
+        self.indexes = dict(self.indexes)
+
     def open_text(self, number: int) -> TextIndex:
         """Open a text index; StoreBroken when it is damaged, or is not what the ledger says."""
         text = TextIndex(self.text_folder(number))

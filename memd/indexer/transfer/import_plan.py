@@ -14,7 +14,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from memd.errors import NotFound, Refused, TooLarge, UsageError
-from memd.indexer.indexing.scan import is_memory_path
+from memd.indexer.indexing.scan import left_out
 from memd.indexer.lifecycle.lives import update
 from memd.indexer.lifecycle.sync_state import is_count
 from memd.indexer.query import lookup
@@ -175,8 +175,8 @@ def _existing(index: WorkspaceIndex, path: str) -> tuple[str, bytes | None]:
         return "its name has characters that cannot be seen", None
     if len(pure.parts) > DEEPEST:
         return f"it is in more than {DEEPEST} folders", None
-    if not is_memory_path(index.workspace, path):
-        return "the workspace's globs do not take it in", None
+    if why := left_out(index.workspace, path):
+        return why, None
     try:
         return "", safe_write.bytes_of(safe_write.place_of(index.workspace.root, path))
     except Refused as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 from memd.errors import NotFound
 from memd.indexer.indexing.read_files import LOSSES, RENAMED
+from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.record.actions import in_utc
@@ -235,19 +236,23 @@ def since(stores: Stores, workspace: int, action: int) -> str:
 
 
 def trash(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
-    """The memories and the whole files that are gone, last first, each with the command that restores it."""
-    connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
-    rows = connection.execute(SQL["gone"], {"workspaces": workspace_ids(indexes)}).fetchall()
-    shown = [_gone_memory(connection, row, names) for row in rows[:limit]]
+    """The memories and the whole files that are gone, last first, each with the command that restores it.
+
+    What is excluded by now is not gone.
+    """
+    connection, known = stores.ledger.reader, {index.id: index.workspace for index in indexes}
+    found = connection.execute(SQL["gone"], {"workspaces": workspace_ids(indexes)})
+    rows = [row for row in found if is_memory_path(known[row["workspace"]], row["path"])]
+    shown = [_gone_memory(connection, row, known[row["workspace"]].ns) for row in rows[:limit]]
     files = [file for index in indexes for file in _gone_files(stores, index)]
     return {"memories": shown, "total": len(rows), "files": files[:limit]}
 
 
-def _gone_memory(connection: Connection, row: Row, names: dict[int, str]) -> JsonObject:
+def _gone_memory(connection: Connection, row: Row, ns: str) -> JsonObject:
     key = _key_at(row)
     name = key if _same_key(connection, row["workspace"], key) == [row["id"]] else f"{key}~{row['id']}"
     columns = {column: row[column] for column in ("path", "heading", "gone", "who", "action")}
-    return {"ns": names[row["workspace"]], "key": name, **columns, "version": row["text"],
+    return {"ns": ns, "key": name, **columns, "version": row["text"],
             "restore": f"memd restore {name}@{row['text']}"}  # fmt: skip
 
 

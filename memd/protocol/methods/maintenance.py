@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, local
+from memd.protocol.methods.base import Fresh, Progressing, Request, Scoped, Text, local, place
 
 
 class SyncResult(Fresh):
@@ -48,6 +48,8 @@ class DoctorResult(Fresh):
 class DoctorRequest(Request, method="doctor", result=DoctorResult, about_daemon=True, slow=True):
     """Checks the stores against each other, and repairs them when asked to."""
 
+    file: Annotated[str, place()] = ""
+    """Instead say why this file is memory, or is not; absolute or with `~`."""
     fix: bool = False
     """Repair what can be repaired."""
     secrets: bool = False

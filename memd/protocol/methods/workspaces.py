@@ -41,6 +41,10 @@ class WorkspaceAddRequest(
     """Which files are memory."""
     follow: bool = False
     """Follow symbolic links that lead out of it."""
+    exclude: Texts = ()
+    """Which files are left out, as in a `.gitignore`."""
+    gitignore: bool = False
+    """Leave out what its `.gitignore` files name."""
     wait: bool = True
     """Answer when its text is searchable, not at once."""
 
