@@ -197,7 +197,10 @@ class Hit:
     path: str
     start_line: int
     end_line: int
+    title: str
+    """The title of its memory."""
     heading: str
+    """All headings above it."""
     text: str
     score: float
     kind: str

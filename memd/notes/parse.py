@@ -10,9 +10,10 @@ from memd.notes import metadata, names
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
 from memd.notes.metadata import unread_links
 from memd.notes.read import common_prefix
+from memd.notes.titles import file_title, is_telling, memory_title
 
-FORMAT = 6
-"""Version of the parse result; a new number parses every note again. (6: a timestamp stands behind a long comment.)"""
+FORMAT = 7
+"""Version of the parse result; a new number parses every note again. (7: titles tell what a memory is about.)"""
 
 SECTION_LEVEL = 2
 TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"
@@ -89,7 +90,10 @@ def reparse_in_pieces(
         if kept and section.blocks[-1].start < resume and before.sections[nth : nth + 1] == [section]:
             memories.append(before.note.memories[nth])
         else:
-            memories.append(_memory(section, text, lines, file_metadata, role, date or fallback_date, slug, not date))
+            title = file_title(path, file_metadata.title, section.title)
+            memories.append(
+                _memory(section, text, lines, file_metadata, path, title, date or fallback_date, slug, not date)
+            )
         if nth % PIECE == PIECE - 1:
             yield
     declared = dict.fromkeys(entry for memory in memories for entry in memory.declared.links)
@@ -116,8 +120,8 @@ def _sections(blocks: Sequence[Block], whole: bool) -> Iterator[_Section]:
 
 
 def _memory(
-    section: _Section, text: str, lines: LineOffsets, file_metadata: Declared, role: str, date: str, slug: str,
-    stamped: bool,
+    section: _Section, text: str, lines: LineOffsets, file_metadata: Declared, path: str, title: str, date: str,
+    slug: str, stamped: bool,
 ) -> Memory:  # fmt: skip
     start, end = section.blocks[0].start, section.blocks[-1].end
     body = text[start:end]
@@ -126,21 +130,24 @@ def _memory(
     stamp = names.STAMP.search(names.head(body)) if stamped else None
     return Memory(
         slug=slug,
-        heading=section.heading.strip() or declared.title or section.title,
+        heading=memory_title(title, section.heading.strip(), path, declared.title, section.title),
         start_line=lines.number(start),
         end_line=lines.number(max(start, end - 1)),
         text=body,
-        kind=declared.kind or names.kind_of(role, stamp is not None),
+        kind=declared.kind or names.kind_of(names.role_of(path), stamp is not None),
         date=stamp.group(1) if stamp else date,
         declared=declared,
-        chunks=tuple(_chunks(section, text, lines, declared)),
+        chunks=tuple(_chunks(section, text, lines, declared, title)),
         prose=tuple((block.start - start, block.end - start) for block in section.blocks if block.prose),
     )
 
 
-def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared) -> Iterator[Chunk]:
-    title = section.title or declared.title
-    above = [(1, title)] if title else []
+def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared, title: str) -> Iterator[Chunk]:
+    top = section.title or declared.title
+    above = [(1, top)] if top else []
+    if title and not is_telling(top) and not is_telling(section.heading):
+        # Above every heading: what the `#` heading does not say, the name of the file does.
+        above = [(0, title)]
     files = (file.rpartition(":")[0] or file for file in declared.files)
     context = " ".join((*declared.tags, *declared.aliases, *files))
     first = True

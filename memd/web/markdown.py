@@ -71,6 +71,7 @@ def render_marked(text: str, marks: list[list[int]]) -> Markup:
 
 
 def without_heading(text: str, heading: str) -> str:
-    """The text of a section without its first line, where the page shows that as its title."""
+    """The text of a section without its first line, where the page shows that as its title or behind the file's."""
     first, _, rest = text.partition("\n")
-    return rest if first.lstrip("#").strip() == heading.strip() and first.startswith("#") else text
+    own = heading.rpartition(" › ")[2]
+    return rest if first.lstrip("#").strip() == own.strip() and first.startswith("#") else text

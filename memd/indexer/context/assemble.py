@@ -325,7 +325,6 @@ def _terms(piece: str) -> frozenset[str]:
 
 def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
     row = inputs.rows[memory]
-    title = row["heading"] or json.loads(row["declared"]).get("title") or row["stem"]
     lines = f"{row['start_line']}-{row['end_line']}" if row["end_line"] > row["start_line"] else row["start_line"]
     place = f"{inputs.ns(memory)}:{row['path']}" if len(inputs.indexes) > 1 else row["path"]
     parts = [f"{place}:{lines}", row["date"], inputs.keys[memory]]
@@ -335,7 +334,9 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
         parts.append(f"contradicts {inputs.keys[beside]}")
     if authors := inputs.authors[memory].get("written_by"):
         parts.append(f"written by {', '.join(authors)}")
-    return f"{'#' * QUOTE_LEVEL} {flat_line(title)}\n{flat_line(' · '.join(part for part in parts if part))}\n\n"
+    return (
+        f"{'#' * QUOTE_LEVEL} {flat_line(row['heading'])}\n{flat_line(' · '.join(part for part in parts if part))}\n\n"
+    )
 
 
 def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:

@@ -10,6 +10,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.store.queries import queries
 from memd.models import Memory, grouped
 from memd.notes.metadata import SUFFIXES, folded, links_of
+from memd.notes.titles import own_heading
 
 SQL = queries(__file__)
 
@@ -46,7 +47,7 @@ def _keep_mentions(connection: Connection, number: int, path: str, memory: Memor
 def _names(path: str, memory: Memory) -> dict[str, int]:
     """Every name of a memory, with its best rank."""
     stem, declared = folded(_bare(PurePosixPath(path).name)), memory.declared
-    titles = (memory.heading,) if memory.slug else (memory.heading, declared.title)
+    titles = (memory.heading, own_heading(memory.heading)) if memory.slug else (memory.heading, declared.title)
     names = {f"#{folded(tag)}": TAG for tag in declared.tags}
     names |= {folded(title): TITLE for title in titles if title.strip()}
     names |= {folded(alias): ALIAS for alias in declared.aliases}

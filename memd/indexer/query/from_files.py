@@ -45,6 +45,7 @@ def _share(chunk: Chunk, ask: Ask, sought: Sequence[Word]) -> float:
 
 def _hit(workspace: Workspace, note: Note, memory: Memory, chunk: Chunk, share: float) -> Hit:
     row = {"id": 0, "tier": "", "path": note.path, "role": note.role, "kind": memory.kind, "date": memory.date,
-           "text": chunk.text, "start_line": chunk.start_line, "end_line": chunk.end_line}  # fmt: skip
+           "title": memory.heading, "text": chunk.text, "start_line": chunk.start_line,
+           "end_line": chunk.end_line}  # fmt: skip
     key = key_of(PurePosixPath(note.path).stem, note.path, memory.slug, set())
     return hit_of(workspace, row, chunk.heading, list(memory.declared.tags), share, {}, key=key)

@@ -151,7 +151,7 @@ def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:
 # --- one hit ------------------------------------------------------------------------------------------------
 
 
-SHOWN = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
+SHOWN = ("id", "path", "start_line", "end_line", "title", "text", "kind", "tier", "role", "date")
 """The columns of a chunk that a hit shows as they are."""
 
 

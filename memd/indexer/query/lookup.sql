@@ -3,7 +3,7 @@
 -- name: join
 SELECT
     c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind, m.tier, m.role, m.tags,
-    m.date, m.declared, m.deleted, f.path, f.stem,
+    m.date, m.heading AS title, m.declared, m.deleted, f.path, f.stem,
     (m.tier IN ('dormant', 'sensory') AND COALESCE(json_extract(m.declared, '$.pinned') = 1, 0) = 0) AS resting,
     -- A later memory says what is true now.
     EXISTS (

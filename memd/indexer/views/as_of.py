@@ -35,6 +35,7 @@ from memd.indexer.views.keys import Indexes
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
+from memd.notes.titles import own_heading
 
 SHADOWED = ("files", "memories", "chunks")
 MOST_EMBEDDED = 200
@@ -72,7 +73,8 @@ def current(connection: sqlite3.Connection, workspace: int, when: str) -> list[s
 
 def slug_then(row: sqlite3.Row) -> str:
     """The slug of the heading that a memory had."""
-    return str(row["slug"]) if not row["slug"] or row["heading"] == row["heading_now"] else slug_of(row["heading"])
+    then, now = own_heading(row["heading"]), own_heading(row["heading_now"])
+    return str(row["slug"]) if not row["slug"] or then == now else slug_of(then)
 
 
 def get_as_of(stores: Stores, indexes: Indexes, key: str, when: str) -> JsonObject:

@@ -36,7 +36,7 @@ class InventoryRow(NamedTuple):
 
     @property
     def title(self) -> str:
-        return str(self.row["heading"] or self.row["stem"])
+        return str(self.row["heading"])
 
     @property
     def place(self) -> tuple[str, str, int]:

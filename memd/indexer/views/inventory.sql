@@ -24,6 +24,5 @@ SELECT c.memory, c.text, c.start_line = m.start_line FROM chunks c JOIN memories
 WHERE c.workspace = :workspace AND {alive} AND {which}
 
 -- name: titles
-SELECT m.id, CASE m.heading WHEN '' THEN f.stem ELSE m.heading END AS title
-FROM memories m JOIN files f ON f.id = m.file
+SELECT m.id, m.heading AS title FROM memories m
 WHERE m.workspace = :workspace AND {alive} AND EXISTS (SELECT 1 FROM chunks WHERE memory = m.id) AND {which}

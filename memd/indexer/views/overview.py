@@ -209,7 +209,7 @@ def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> 
     rows = connection.execute(SQL["first_notes"], values).fetchall()
     names = {index.id: index.workspace.ns for index in indexes}
     return grouped(
-        (row["date"], {"ns": names[row["workspace"]], "key": key, "heading": row["heading"] or row["stem"],
+        (row["date"], {"ns": names[row["workspace"]], "key": key, "heading": row["heading"],
                        "tier": row["tier"]})
         for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True)
     )  # fmt: skip

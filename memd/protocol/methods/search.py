@@ -41,7 +41,10 @@ class HitResult(MemoryPlace):
     """A piece of a memory that answers."""
 
     id: int
+    title: str
+    """The title of its memory."""
     heading: str
+    """All headings above it."""
     text: str
     score: float
     layer: str
