@@ -106,3 +106,47 @@ def test_the_title_is_the_same_in_every_view(home: Home, workspace: Path, memory
             assert HAIRCUT in text_of(await client.call_tool("memory_context", {"task": "the barber's slot"}))
 
     played(scene)
+
+
+# --- a day and its preamble -----------------------------------------------------------------------------------
+
+DAY = "# 2026-02-14\n\nRain all day.\n\n## Kite\n\nThe kite is blue.\n\n## Boat\n\nThe boat leaks.\n"
+
+
+def test_a_day_is_the_whole_day_and_with_a_hash_its_preamble(home: Home, workspace: Path, memory: Client) -> None:
+    write_notes(workspace, {"memory/2026-02-14.md": DAY, "memory/2026-02-13.md": "Only a text.\n"})
+    memory.sync()
+    assert memory.get("2026-02-14")["text"] == DAY
+    preamble = memory.get("2026-02-14#")
+    assert preamble["text"].strip() == "# 2026-02-14\n\nRain all day."
+    assert (preamble["key"], preamble["sections_follow"]) == ("2026-02-14", 2)
+    assert memory.get("2026-02-14#kite")["sections_follow"] == 0
+    only = memory.get("2026-02-13")
+    assert (only["text"].strip(), only["key"], only["sections_follow"]) == ("Only a text.", "2026-02-13", 0)
+    assert home.run("get", "2026-02-14").stdout.strip() == DAY.strip()
+    shown = home.run("get", "2026-02-14#")
+    assert "kite" not in shown.stdout and "2 sections follow: memd get memory/2026-02-14.md" in shown.stderr
+    assert not home.run("get", "2026-02-14").stderr
+    memory.put("2026-02-14", "Sun at last.")
+    assert memory.get("2026-02-14#")["text"].strip().endswith("Sun at last."), "a write means the preamble"
+    assert "The boat leaks." in memory.get("2026-02-14")["text"]
+    with page_of(home) as page:
+        shown = page.visitor().get("/memory?ns=agent&key=2026-02-14")
+    assert shown.status == 200 and "Sun at last." in shown.text and "The boat leaks." not in shown.text
+
+    async def scene() -> None:
+        async with agent(home, "--profile", "all", cwd=workspace) as client:
+            for tool, asked in (("memory_get", {"key": "2026-02-14"}), ("ghost_get", {"key": "2026-02-14"})):
+                assert "The boat leaks." in text_of(await client.call_tool(tool, asked))
+            told = text_of(await client.call_tool("memory_get", {"key": "2026-02-14#"}))
+            assert "The boat leaks." not in told and "2 sections follow" in told
+
+    played(scene)
+
+
+def test_a_pinned_preamble_brings_no_whole_day_into_a_session(home: Home, workspace: Path, memory: Client) -> None:
+    pinned = DAY.replace("\n\nRain", "\n<!-- memd: pinned -->\n\nRain")
+    write_notes(workspace, {"memory/2026-02-14.md": pinned})
+    memory.sync()
+    card = context(hook(home, "session-start", {"cwd": str(workspace)}))
+    assert "> Rain all day." in card and "The boat leaks." not in card

@@ -83,7 +83,10 @@ def _lines_of(memory: Result, first: int, count: int) -> Result:
     first = max(first, start)
     last = memory["end_line"] if not count else min(memory["end_line"], first + count - 1)
     if first > memory["end_line"]:
-        raise NotFound(f"`{memory['key']}` ends at line {memory['end_line']} of {memory['path']}", "begin earlier")
+        raise NotFound(
+            f"`{memory.get('key', memory['path'])}` ends at line {memory['end_line']} of {memory['path']}",
+            "begin earlier",
+        )
     text = "\n".join(lines[first - start : last - start + 1])
     return {**memory, "text": text, "start_line": first, "end_line": last}
 
@@ -93,6 +96,8 @@ def memory_get(result: Result) -> Reply:
     start, last = result["start_line"], result["end_line"]
     text, end = _whole_lines(result["text"], start)
     cut = [f"cut after line {end} of {last}; for more, call again with from = {end + 1}"] if end < last else []
+    if follow := result.get("sections_follow"):
+        cut.append(f"{follow} sections follow; for all, name the path")
     names = [name for name in ("path", "key") if name in result]
     authors = result.get("written_by", [])
     data = {**pick(result, *names), "startLine": start, "endLine": end, "text": text, "writtenBy": authors}
@@ -156,8 +161,9 @@ def ghost_get(result: Result) -> Reply:
     """The whole text under a line that names its file."""
     text = result["text"]
     cut = [f"the first {MAX_TEXT:,} of {len(text):,} characters"] if len(text) > MAX_TEXT else []
-    data = {**pick(result, *MEMORY, "version"), **written_by(result), "content": text[:MAX_TEXT]}
-    return Reply(with_source(source_of(result, result["key"]), text[:MAX_TEXT]), data, cut)
+    known = [name for name in (*MEMORY, "version") if name in result]
+    data = {**pick(result, *known), **written_by(result), "content": text[:MAX_TEXT]}
+    return Reply(with_source(source_of(result, result.get("key", "")), text[:MAX_TEXT]), data, cut)
 
 
 def ghost_search(result: Result) -> Reply:

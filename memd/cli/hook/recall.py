@@ -80,7 +80,8 @@ def start(client: Client, where: dict[str, Any]) -> str:
 
 
 def _whole(client: Client, row: dict[str, Any]) -> dict[str, Any]:
-    memory = client.call("get", {"key": row["key"], "ns": row["ns"], **UNOBSERVED})
+    key = row["key"] if "#" in row["key"] else f"{row['key']}#"
+    memory = client.call("get", {"key": key, "ns": row["ns"], **UNOBSERVED})
     return {**row, "heading": row["title"], "text": memory["text"]}
 
 

@@ -229,8 +229,8 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
         return await ctx.read_elsewhere(as_of_view.get_as_of, ctx.stores, indexes, key, moment)
     if request.version:
         return await ctx.read_elsewhere(past.by_version, ctx.stores, indexes, key, request.version)
-    if day := await ctx.read(keys.day_without_key, ctx.stores, indexes, key):
-        return await ctx.read(keys.by_path, ctx.stores, indexes, day, 1, 0, ctx.max_bytes)
+    if day := await ctx.read(keys.day_with_sections, ctx.stores, indexes, key):
+        return await ctx.read(keys.by_path, ctx.stores, [day[0]], day[1], 1, 0, ctx.max_bytes)
     memory, result = await _current(ctx, indexes, key)
     if request.observer:
         ctx.access_log.saw(ShownMemories(request.observer, (memory,)))

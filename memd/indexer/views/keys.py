@@ -59,10 +59,11 @@ def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[
         "role": note.role,
         "tags": list(memory.declared.tags),
         "declared": declared_facts(asdict(memory.declared)),
-        "key": key,
+        "key": key.removesuffix("#"),
         "tier": row["tier"],
         "expires": row["expires"],
         "life": {**{name: row[name] for name in LIFE}, "shown": _shown_to(stores.ledger.reader, row["id"])},
+        "sections_follow": sum(bool(other.slug) for other in note.memories) if not memory.slug else 0,
         **version_facts(number, memory.text),
     }
     return row["id"], *history.with_authors(stores.ledger.reader, [(row["id"], shown)])
@@ -90,12 +91,14 @@ def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIn
     return only_one(own or rows, f"`{key}` names several memories")
 
 
-def day_without_key(stores: Stores, indexes: Indexes, key: str) -> str:
-    """The file of a day whose name is no key: all that was noted on it. Empty if there is none, or several."""
-    if not DATE.fullmatch(key) or any(lookup.memories(stores.ledger.reader, index.id, key) for index in indexes):
-        return ""
-    paths = [path for index in indexes for path in index.files if PurePosixPath(path).stem == key]
-    return paths[0] if len(paths) == 1 else ""
+def day_with_sections(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, str] | None:
+    """The file of a day that is more than one memory: its name stands for all that was noted on it."""
+    files = [(index, path) for index in indexes for path in index.files if PurePosixPath(path).stem == key]
+    own = [(index, path) for index, path in files if index.workspace.layer_of(path) == OWN] or files
+    if not DATE.fullmatch(key) or len(own) != 1:
+        return None
+    (index, path), *_ = own
+    return (index, path) if any(lookup.in_file(stores.ledger.reader, index.id, path)) else None
 
 
 def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[WorkspaceIndex, Row]:

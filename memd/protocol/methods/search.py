@@ -141,6 +141,8 @@ class GetResult(base.WithinWorkspace, base.Shown):
     declared: NotRequired[dict[str, Any]]
     expires: NotRequired[str | None]
     life: NotRequired[dict[str, Any]]
+    sections_follow: NotRequired[int]
+    """Of a preamble: how many sections its file has besides."""
     version: NotRequired[int | None]
     supersedes: NotRequired[int | None]
     estimated_tokens: NotRequired[int]
@@ -151,7 +153,7 @@ class GetRequest(AtATime, base.Scoped, base.Observed, method="get", args="key", 
 
     key: str = ""
     """`stem#slug`; the stem alone for a preamble or a file that is one memory; the path in place of a stem that
-    two files have. A day (`2026-02-15`) whose file has only sections stands for the whole file."""
+    two files have. A day (`2026-02-15`) is the whole day; `2026-02-15#` its preamble."""
     path: str = ""
     """A memory file, relative to its workspace or absolute."""
     from_: Annotated[int, base.between(1, base.MAX_NUMBER)] = 1

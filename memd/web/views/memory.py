@@ -37,7 +37,9 @@ async def show(visit: Visit) -> Response:
 
 async def _get(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
     """The memory that the address names. To look is no use: nothing is counted, since a GET changes nothing."""
-    return await memory.call("get", {"key": visit.get("key"), "observe": False, **visit.scope})
+    key = visit.get("key")
+    # A day alone would be all of its sections.
+    return await memory.call("get", {"key": key if "#" in key else f"{key}#", "observe": False, **visit.scope})
 
 
 async def _near(memory: AsyncClient, found: dict[str, Any]) -> list[dict[str, Any]]:
