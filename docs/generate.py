@@ -48,8 +48,8 @@ Defaults < config file < environment < flags; the later one wins. A setting `nam
 `yes`, and `false`, `0` or `no`. A default in quotes means text, one without a point a whole number. An unknown name or
 a value out of bounds is refused, never ignored.
 
-The environment that counts is the daemon's. A daemon that runs as a service does not see what a shell exports; use the
-config file there, or `systemctl --user edit memd`.
+The daemon's environment counts, and a service does not see what a shell exports: use the config file, or
+`systemctl --user edit memd`.
 
 ## Where things are
 
@@ -67,8 +67,8 @@ systemd service does not use it. The directories of state and socket must belong
 WORKSPACES = """\
 ## Workspaces
 
-`[[workspace]]`, once for each directory that holds memory. `memd add DIR` and `memd remove NAME` write these tables and
-leave every other byte of the file as it was.
+`[[workspace]]`, once for each directory; `memd add DIR` and `memd remove NAME` write these tables and leave every other
+byte alone.
 """
 
 RULES = """\
@@ -90,8 +90,8 @@ Rules cannot be given in the environment.
 """
 
 TAIL = """\
-A name has no spaces and no slashes and at most 100 characters, and two workspaces share neither their name nor their
-directory. A workspace that does not exist yet is fine: memd waits for it (`memd add` takes one with `--force`).
+A name has at most 100 characters, no spaces and no slashes; two workspaces share neither name nor directory. memd waits
+for a directory that does not exist yet (`memd add --force`).
 `/`, a home directory and what memd's own state lies in are refused.
 
 ### Which files are memory
@@ -105,10 +105,9 @@ character. Hidden files and folders are left out unless a glob names them, and s
 copies and the folders `node_modules`, `__pycache__`, `venv` and `site-packages`. Symbolic links that lead out of the
 workspace or to a folder need `follow = true`.
 
-More is left out by rules in the syntax of `.gitignore`: by `.memdignore` files in the workspace, with
-`gitignore = true` also by its `.gitignore` files, and by `exclude` (`memd add DIR --exclude 'drafts/'`), which no file
-can undo. A change holds at once: the files leave the index, and their history is kept. `memd status` lists what is left
-out, and `memd doctor FILE` says why a file is memory, or is not.
+More is left out by rules in the syntax of `.gitignore`: in `.memdignore` files, with `gitignore = true` also in
+`.gitignore` files, and in `exclude` (`memd add DIR --exclude 'drafts/'`), which no file can undo. The files leave the
+index at once, and their history is kept. `memd status` lists what is left out, `memd doctor FILE` says why.
 """
 
 

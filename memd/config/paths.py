@@ -143,6 +143,11 @@ def private_dir(path: Path) -> Path:
     return path
 
 
+def is_utf8(name: str) -> bool:
+    """Whether a file name can be written down; Linux allows any bytes in it."""
+    return name.encode("utf-8", "replace").decode() == name
+
+
 def bytes_at(file: Path, max_bytes: int) -> bytes:
     """A file's bytes, at most one more than `max_bytes`; OSError for a pipe or a link."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -22,8 +22,7 @@ def answer(fix: bool, secrets: bool, file: str = "") -> JsonObject:
     """The answer that the doctor of a daemon would give."""
     if file:
         settings = load()
-        known = {workspace.ns: (workspace, None) for workspace in settings.workspaces}
-        return doctor.report(doctor.explain_file(Path(file), known, settings.index.max_file_kb * 1024))
+        return doctor.explain_file(Path(file), settings.workspaces, settings.index.max_file_kb * 1024)
     return doctor.report(examine(fix), scan_secrets() if secrets else None)
 
 

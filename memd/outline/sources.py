@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memd.config.ignore_rules import GITIGNORE, IgnoreRules, ignored_by, rules_in
-from memd.config.paths import bytes_at
+from memd.config.paths import bytes_at, is_utf8
 from memd.errors import Refused
 from memd.failpoints import failpoint
 from memd.models import FileStat, digest_of
@@ -76,7 +76,7 @@ def _walk(root: Path, folder: str, rules: tuple[IgnoreRules, ...], listing: Sour
     rules = (*rules, *_rules(root, folder, GITIGNORE in names, listing))
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
-        if entry.name.startswith(".") or not _is_text(entry.name):
+        if entry.name.startswith(".") or not is_utf8(entry.name):
             continue
         if entry.is_dir(follow_symlinks=False):
             if not _is_build(entry) and not ignored_by(path + "/", rules):
@@ -113,11 +113,6 @@ def _rules(root: Path, folder: str, there: bool, listing: SourceListing) -> Iter
                 yield rules
         except OSError:
             continue
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name is valid UTF-8; others cannot be sent to clients."""
-    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def changed(root: Path, before: SourceListing) -> set[str] | None:

@@ -50,16 +50,14 @@ async def rebuild(ctx: HandlerContext, request: RebuildRequest, call: IncomingCa
 
 @handles(DoctorRequest)
 async def doctor(ctx: HandlerContext, request: DoctorRequest, call: IncomingCall) -> Result:
+    workspaces = [index.workspace for index in ctx.stores.indexes.values()]
     if request.file:
-        await ctx.catch_up()
-        known = {ns: (index.workspace, index.files) for ns, index in ctx.stores.indexes.items()}
-        explain = doctor_checks.explain_file
-        return doctor_checks.report(await ctx.read(explain, absolute_path(request.file), known, ctx.max_bytes))
+        file = absolute_path(request.file)
+        return await ctx.read(doctor_checks.explain_file, file, workspaces, ctx.max_bytes)
     ledger = await ctx.read(doctor_checks.examine_ledger, ctx.stores.ledger)
     findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
     if ctx.stores.ledger.damage is None:
         findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
-    workspaces = [index.workspace for index in ctx.stores.indexes.values()]
     secrets = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes) if request.secrets else None
     if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
         # Last, so that the answer is out before memd starts again with the ledger that was mended.

@@ -86,8 +86,9 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
 
 async def _follow_workspaces(ctx: HandlerContext, workspaces: Iterable[Workspace]) -> list[str]:
     """Take over which files of a workspace are memory; returns the workspaces where that changed."""
-    known = ctx.stores.indexes
-    changed = [one for one in workspaces if one.ns in known and _differs(known[one.ns].workspace, one)]
+    known = {index.workspace for index in ctx.stores.indexes.values()}
+    places = {(workspace.ns, workspace.root) for workspace in known}
+    changed = [one for one in workspaces if one not in known and (one.ns, one.root) in places]
     for workspace in changed:
         await ctx.write(ctx.stores.change_workspace, workspace)
         ctx.watcher.remove(workspace.ns)
@@ -95,10 +96,6 @@ async def _follow_workspaces(ctx: HandlerContext, workspaces: Iterable[Workspace
     if changed:
         ctx.rescan(tuple(one.ns for one in changed))
     return [f"workspace {one.ns}" for one in changed]
-
-
-def _differs(known: Workspace, wanted: Workspace) -> bool:
-    return known != wanted and known.root == wanted.root
 
 
 def _changes(before: Settings, after: Settings) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from memd.config.ignore_rules import Exclusions
+from memd.config.paths import is_utf8
 from memd.models import FileStat, Workspace, grouped
 from memd.notes.merging import original_of
 
@@ -258,11 +259,6 @@ def _reaches(glob: str, folder: str) -> bool:
     return len(parts) < len(wanted) and all(
         matcher(pattern).fullmatch(part) for part, pattern in zip(parts, wanted, strict=False)
     )
-
-
-def is_utf8(name: str) -> bool:
-    """Whether a file name can be written down; Linux allows any bytes in it."""
-    return name.encode("utf-8", "replace").decode() == name
 
 
 def _hidden(path: str, globs: Iterable[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,7 +21,6 @@ from memd.indexer.maintenance import backups
 from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
-from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
@@ -334,33 +333,23 @@ def _difference(missing: int, extra: int) -> str:
 # --- one file -----------------------------------------------------------------------------------------------
 
 
-def explain_file(
-    file: Path, workspaces: Mapping[str, tuple[Workspace, Mapping[str, FileRow] | None]], max_bytes: int
-) -> list[DoctorFinding]:
-    """Why a file is memory, or is not, for each workspace around it; by name, with its rows where a daemon has them."""
+def explain_file(file: Path, workspaces: Sequence[Workspace], max_bytes: int) -> JsonObject:
+    """Why a file is memory, or is not, for each workspace around it."""
     real = file.parent.resolve() / file.name
-    around = [(workspace, rows) for workspace, rows in workspaces.values() if real.is_relative_to(workspace.root)]
-    if not around:
-        return [DoctorFinding(str(file), "warn", "it is in no workspace", f"memd add {file.parent}")]
-    return [_explain(workspace, str(real.relative_to(workspace.root)), rows, max_bytes) for workspace, rows in around]
+    around = [workspace for workspace in workspaces if real.is_relative_to(workspace.root)]
+    nowhere = DoctorFinding(str(file), "warn", "it is in no workspace", f"memd add {file.parent}")
+    return report([_explain(one, str(real.relative_to(one.root)), max_bytes) for one in around] or [nowhere])
 
 
-def _explain(workspace: Workspace, path: str, rows: Mapping[str, FileRow] | None, max_bytes: int) -> DoctorFinding:
-    name, content = f"{workspace.ns}: {path}", None
+def _explain(workspace: Workspace, path: str, max_bytes: int) -> DoctorFinding:
     why = left_out(workspace, path) or refusal(workspace, path)
     try:
-        content = read_file(workspace.root / path, max_bytes) if not why else None
-    except FileNotFoundError:
-        why = "there is no such file"
-    except (SkippedFile, UnreadableFile) as error:
-        why = str(error)
-    if content is None:
-        return DoctorFinding(name, "warn", f"left out: {why}", "what is taken in: docs/configuration.md")
-    glob = next(glob for glob in workspace.globs if matcher(glob).fullmatch(path))
-    row = rows.get(path) if rows is not None else None
-    if rows is not None and (row is None or row.digest != content.digest):
-        return DoctorFinding(name, "warn", f"taken in by the glob {glob}, but not read yet as it is", "memd sync")
-    return DoctorFinding(name, "ok", f"taken in by the glob {glob}")
+        _ = why or read_file(workspace.root / path, max_bytes)
+    except (FileNotFoundError, SkippedFile, UnreadableFile) as error:
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
+    taken = next((f"taken in by the glob {glob}" for glob in workspace.globs if matcher(glob).fullmatch(path)), "")
+    detail, state = (f"left out: {why}", "warn") if why else (taken, "ok")
+    return DoctorFinding(f"{workspace.ns}: {path}", state, detail, "what is taken in: docs/configuration.md")
 
 
 # --- secrets ------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from memd.config.paths import is_utf8
 from memd.errors import MemdError
 from memd.indexer.indexing.read_files import changed_paths
-from memd.indexer.indexing.scan import LINK, SWAP, ScanResult, is_utf8, refusal
+from memd.indexer.indexing.scan import LINK, SWAP, ScanResult, refusal
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.models import FileStat
