@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.config.ignore_rules import Exclusions
-from memd.errors import AlreadyExists, ConfigError, Refused, UsageError
+from memd.errors import AlreadyExists, ConfigError, NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import scan
 from memd.models import Workspace
 from memd.protocol.client import Client
@@ -177,3 +177,9 @@ def test_add_excludes_from_the_command_line(home: Home, workspace: Path) -> None
     assert "4 files" in done.stdout
     shown = home.run("config", "show").stdout
     assert 'exclude = ["drafts/", "2026-02-17.md"]' in shown and "gitignore = false" in shown
+
+
+@pytest.mark.parametrize("path", ["memory/a\0b/c.md", f"memory/{'x' * 300}/c.md"])
+def test_a_path_that_no_file_can_have_is_not_found(memory: Client, path: str) -> None:
+    with pytest.raises(NotFound):
+        memory.get(path=path)

@@ -37,7 +37,8 @@ def rules_in(root: Path, path: str, prefix: str) -> IgnoreRules | None:
     """The rules of a file for what is below a folder, None where there is no file; OSError when it cannot be read."""
     try:
         data = bytes_at(root / path, MOST_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # ValueError: a client may name a path that no file can have.
         return None
     if len(data) > MOST_BYTES:
         raise OSError(f"it has more than {MOST_BYTES:,} bytes")
@@ -91,6 +92,10 @@ class Exclusions:
         configured = workspace.exclude
         self._configured = (parse_rules("`exclude` in the config", "", configured),) if configured else ()
         self._found: dict[str, tuple[IgnoreRules, ...]] = {}
+
+    def hold_in(self, folder: str) -> bool:
+        """Whether there is a rule at all for what stands in a folder."""
+        return bool(self._configured or self._of_folder(folder))
 
     def why(self, path: str) -> str:
         """Why a file, or a folder with a slash at its end, is left out whose folder is not."""

@@ -179,22 +179,26 @@ class _Walk:
         except OSError as error:
             self.result.skipped[folder or "."] = error.strerror or str(error)
             return
+        ruled = self.exclusions.hold_in(folder)
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             known = _by_name(path, self.globs)
             if not known.readable:
                 self.result.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
-            elif not known.left_out:
+            elif not known.left_out and not (ruled and self._excluded(entry, path, known)):
                 self._visit(entry, path, known.wanted, known.inner)
-            elif (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
+            elif known.left_out and (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
                 self.result.skipped[path] = f"another version of {note}: memd conflict list"
+
+    def _excluded(self, entry: os.DirEntry[str], path: str, known: _Name) -> bool:
+        named = f"{path}/" if entry.is_dir(follow_symlinks=False) else path
+        why = self.exclusions.why(named) if known.wanted or known.inner else ""
+        if why:
+            self.result.skipped[named] = why
+        return bool(why)
 
     def _visit(self, entry: os.DirEntry[str], path: str, wanted: bool, inner: bool) -> None:
         if not wanted and not inner:
-            return
-        named = f"{path}/" if entry.is_dir(follow_symlinks=False) else path
-        if why := self.exclusions.why(named):
-            self.result.skipped[named] = why
             return
         if entry.is_symlink() and not self._link_allowed(entry, path, wanted):
             return
