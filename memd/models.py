@@ -180,6 +180,7 @@ class Ask:
     """A moment of the past whose texts are asked."""
     all_tiers: bool = False
     """Also what rests, whatever is awake."""
+    order: str = "best"
 
     @property
     def day(self) -> date:

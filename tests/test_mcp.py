@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -114,7 +115,7 @@ def test_a_model_gets_text_alone_unless_the_config_asks_for_data(home: Home, wor
 def test_arguments_are_parameters_of_the_tools_method() -> None:
     own = {(tool.name, name) for tool in (*PROFILES["all"], *ADDED["all"]) for name, argument in tool.takes.items()
            if argument.get("parameter", name) not in parameters_of(tool.method)}  # fmt: skip
-    assert own == {("ghost_edge", "op")}
+    assert own == {("ghost_edge", "op"), ("memory_search", "context_lines")}
 
 
 @pytest.mark.parametrize("method", sorted({method for *_, method in (*CALLS, *OUTLINE_CALLS)}))
@@ -131,6 +132,42 @@ def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(served: Home, work
     played(scene)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "first", "head"),
+    [
+        ({}, "memory/2026-02-15.md", "lines 1-2\n## Kiln"),
+        ({"order": "newest"}, "memory/2026-04-01.md", "lines 6-7\n## Studio"),
+        ({"order": "newest", "max_results": 1}, "memory/2026-04-01.md", "lines 6-7\n## Studio"),
+        ({"order": "newest", "context_lines": 2}, "memory/2026-04-01.md", "lines 4-9\nRain again."),
+    ],
+)
+def test_memory_search_can_have_the_newest_first_and_the_lines_around(
+    home: Home, arguments: dict[str, Any], first: str, head: str
+) -> None:
+    notes = {
+        "MEMORY.md": "## Places\nThe kiln stands in the shed.\n",
+        "memory/2026-02-15.md": "## Kiln\nThe kiln is new; the kiln fires at 1240 degrees.\n",
+        "memory/2026-04-01.md": (
+            "## Day\n\nCold.\nRain again.\n\n## Studio\nThe kiln was repaired.\n\n## Post\nTwo letters.\n"
+        ),
+    }
+    notes |= {f"memory/2026-03-{day:02}.md": f"Walked {day} miles along the shore.\n" for day in range(1, 20)}
+
+    async def scene() -> None:
+        with home.start() as memory:
+            root = write_notes(home.path / "pottery", notes)
+            memory.workspace_add(str(root), ns="pottery")
+            memory.sync(vectors=True)
+            async with agent(home, cwd=root) as client:
+                text = text_of(await client.call_tool("memory_search", {"query": "the kiln", **arguments}))
+                assert text.startswith(f"Memory Result 1: [source: {first}]\n{head}")
+                if "order" in arguments and "max_results" not in arguments:
+                    sources = [line.split("source: ")[1] for line in text.splitlines() if line.startswith("Memory Res")]
+                    assert sources == ["memory/2026-04-01.md]", "memory/2026-02-15.md]", "MEMORY.md]"]
+
+    played(scene)
+
+
 # --- what they say ----------------------------------------------------------------------------------------------
 
 
@@ -140,7 +177,7 @@ def test_memory_search_answers_in_the_known_form(served: Home, workspace: Path) 
             found = await client.call_tool("memory_search", {"query": "ErsatzTV endpoint, router", "max_results": 2})
             first, second = text_of(found).split("\n\nMemory Result 2: ")
             assert first == (
-                "Memory Result 1: [source: memory/2026-02-15.md]\n"
+                "Memory Result 1: [source: memory/2026-02-15.md]\nlines 3-6\n"
                 "## ErsatzTV\n\nSet up the ErsatzTV skill for Pierce.\nThe API endpoint is http://192.0.2.18:8409."
             )
             assert second.startswith("[source: ")

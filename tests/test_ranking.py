@@ -222,6 +222,21 @@ def test_a_label_that_the_question_names_wins(memory: Callable[..., Asker], ques
     assert "label" in hits[0]["explain"] and "label" not in hits[1]["explain"]
 
 
+def test_the_note_whose_heading_is_the_question_comes_before_a_thin_mention(memory: Callable[..., Asker]):
+    long = "\n".join(f"- channel {nth}: cartoons, films and the news of the day" for nth in range(1, 9))
+    ask = memory({
+        "memory/2025-11-03.md": "## Errands\nErsatzTV, ErsatzTV or Jellyfin? ErsatzTV!\n",
+        "memory/2025-12-24.md": "## Alternatives to ErsatzTV\nErsatzTV, ErsatzTV or Emby? ErsatzTV!\n",
+        "memory/2026-02-15.md": f"## ErsatzTV\nSet up for Pierce.\n{long}\n",
+    })  # fmt: skip
+    for question, key in (
+        ("ErsatzTV", "2026-02-15#ersatztv"),
+        ("the ersatztv", "2026-02-15#ersatztv"),
+        ("alternatives to ErsatzTV", "2025-12-24#alternatives-to-ersatztv"),
+    ):
+        assert ask(question)["hits"][0]["key"] == key, question
+
+
 # Time
 
 

@@ -22,11 +22,26 @@ def written(result: Result, says: str, tells: Sequence[str]) -> Reply:
 
 
 async def _explained_query(call: Call, params: Arguments) -> Result:
-    return await call("query", {**params, "explain": True})
+    around = params.pop("context_lines", 0)
+    result = await call("query", {**params, "explain": True})
+    hits = [await _widened(call, hit, around) for hit in result["hits"]] if around else result["hits"]
+    return {**result, "hits": hits}
+
+
+async def _widened(call: Call, hit: dict[str, Any], around: int) -> dict[str, Any]:
+    """A hit with the lines before and after it in its file."""
+    first = max(1, hit["start_line"] - around)
+    lines = {"from": first, "lines": hit["end_line"] + around - first + 1}
+    try:
+        read = await call("get", {"path": f"{hit['root']}/{hit['path']}", **lines, "observe": False})
+        return {**hit, **pick(read, "start_line", "end_line", "text")}
+    except NotFound:
+        # The file changed since; what was found is shown as it was.
+        return hit
 
 
 def memory_search(result: Result) -> Reply:
-    """The best passages, each under a line that names its file."""
+    """The best passages, each under a line that names its file and one with its place there."""
     hits = result["hits"]
     notes = ["these are weak matches; they may not be what was asked for"] if result["verdict"] == "weak" else []
     notes += [f"no memory has: {', '.join(result['missing'])}"] if notes and result["missing"] else []
@@ -37,7 +52,8 @@ def memory_search(result: Result) -> Reply:
 
 def memory_results(hits: list[dict[str, Any]]) -> str:
     return "\n\n".join(
-        f"Memory Result {nth}: {with_source(source_of(hit), hit['text'], MAX_EXCERPT)}"
+        f"Memory Result {nth}: [source: {one_line(source_of(hit))}]\nlines {hit['start_line']}-{hit['end_line']}\n"
+        + quote(hit["text"])
         for nth, hit in enumerate(hits, 1)
     )
 

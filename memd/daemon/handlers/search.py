@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
@@ -16,6 +16,7 @@ from memd.errors import LedgerDamaged, ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.from_files import search_files
+from memd.indexer.query.hits import newest_first
 from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
@@ -35,12 +36,14 @@ UNCHECKED = "files are still being indexed"
 LOOK_SECONDS = 0.05
 """How long the files are read for words that the index does not know."""
 MAX_SKIPPED = 50
+NEWEST_AMONG = 8
+"""For each hit that is wanted newest first, so many of the best are compared."""
 HIT = tuple(field.name for field in fields(Hit))
 
 
 @handles(methods.QueryRequest)
 async def query(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
-    ask = _ask(ctx, request, request.as_of)
+    ask = replace(_ask(ctx, request, request.as_of), order=request.order)
     await ctx.catch_up(request.sync, ask.ns)
     answer = await _complete_answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth a look.
@@ -167,6 +170,9 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
 
 async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
     """Search the stores in a reader process, as `ctx.read_elsewhere` does."""
+    if ask.order == "newest":
+        among = replace(ask, order="best", limit=min(MAX_HITS, ask.limit * NEWEST_AMONG))
+        return newest_first(await search_elsewhere(ctx, among), ask.limit)
     if ask.as_of:
         answer = await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from sqlite3 import Row
 from typing import Any
 
@@ -26,6 +27,9 @@ FREE = 3
 
 CROWDED = 0.02
 """The share that each further hit of the file loses."""
+
+NEARLY = 0.5
+"""The least share of the best score where the newest come first."""
 
 LOOKED_AT = 3
 """How many candidates are looked at for each hit asked for."""
@@ -70,6 +74,14 @@ def relevance(candidate: Candidate) -> float:
 def least_relevance(best: float) -> float:
     """The least that a hit has beside the best one."""
     return max(signals.FAINT, signals.FAR * best)
+
+
+def newest_first(answer: Answer, limit: int) -> Answer:
+    """The newest of the hits that are nearly as good as the best one; MEMORY.md, which has no day, comes last."""
+    best = max((hit.score for hit in answer.hits), default=0.0)
+    good = [hit for hit in answer.hits if hit.score >= best * NEARLY]
+    good.sort(key=lambda hit: "" if hit.role == "memory" else hit.date or "", reverse=True)
+    return replace(answer, hits=good[:limit])
 
 
 # --- folding ------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from memd.indexer.language import times
 from memd.indexer.language.lines import ASKS, HAS_CLOCK, IS_OWN, NAMES_TIME, NUMBERED, cut
 from memd.indexer.language.question import ParsedQuestion
-from memd.indexer.language.words import telling_words, terms_of
+from memd.indexer.language.words import Word, telling_words, terms_of, words
 from memd.indexer.query import lookup, wording
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.meaning import QuestionVector
@@ -125,6 +125,23 @@ def _written(chunks: ChunkFacts) -> Values:
     return np.isin(chunks.docs, written) if len(written) else None
 
 
+def _named_by(text: Iterable[Word]) -> set[str]:
+    """The telling words, without the pieces of those that have some."""
+    return {word.terms[0] for word in telling_words(text)}
+
+
+def _titled(chunks: ChunkFacts) -> Values:
+    """Whether a heading above each is the question: all of its telling words and no others."""
+    asked = _named_by(chunks.question.words)
+    if chunks.words is None or not len(chunks.words.titled):
+        return None
+    having = np.isin(chunks.docs, chunks.words.titled)
+    return (
+        has and any(asked == _named_by(words(title)) for title in json.loads(row["heading"]))
+        for has, row in zip(having, chunks.rows, strict=True)
+    )
+
+
 def _codes(chunks: ChunkFacts) -> Values:
     return chunks.words.codes_in(chunks.docs) if chunks.words is not None and chunks.words.coded else None
 
@@ -172,6 +189,8 @@ OF_A_CHUNK = (
     Signal("section", 0.9, lambda chunks: chunks.section_earned, CORE),
     # The chunk has every word as the question writes it: no other form of a word, no time that it means, outranks it.
     Signal("written", 1.0, _written, EXTRA),
+    # A heading that is the question says what all below it is about.
+    Signal("title", 3.0, _titled),
     # The share of the codes in the question that the chunk has: who names a code wants what is said of it.
     Signal("code", 2.0, _codes, EXTRA),
     # The share of the question's words that the file is called by.

@@ -163,6 +163,8 @@ class WordMatches:
     """The weight of words of which only pieces were found; it lowers the known share."""
     written: Docs = field(default_factory=lambda: np.zeros(0, np.int64))
     """The documents that have every word of the question as it is written."""
+    titled: Docs = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The documents that have every telling word of the question in the headings above them."""
     _earned: Floats | None = None
     _held: dict[int, list[WordMatch]] = field(default_factory=dict)
 
@@ -327,6 +329,7 @@ def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Se
     for prefix in prefixes:
         _find_endings(found, prefix)
     found.written = as_written(postings, words)
+    found.titled = _having(postings, telling, ("heading",))
     return found
 
 
@@ -337,17 +340,19 @@ def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
     """
     # Nearly every document has the small words: they are looked up only for what has the others.
     ordered = sorted(words, key=is_small)
-    itself = _having(postings, ordered, headings=False)
-    return itself if len(itself) else _having(postings, ordered, headings=True)
+    itself = _having(postings, ordered, ("text",))
+    return itself if len(itself) else _having(postings, ordered, ("text", "heading"))
 
 
-def _having(postings: Postings, words: Sequence[Word], headings: bool) -> Docs:
+def _having(postings: Postings, words: Sequence[Word], places: Sequence[str]) -> Docs:
+    """The documents that have every word in one of these places."""
     docs: Docs | None = None
     for word in words:
         form = max(word.exact[0], word.terms[0], key=len)
         held = np.zeros(postings.size, bool)
-        held[postings.of("exact" if form == word.exact[0] else "body", form).docs] = True
-        if headings:
+        if "text" in places:
+            held[postings.of("exact" if form == word.exact[0] else "body", form).docs] = True
+        if "heading" in places:
             held[postings.of("heading", word.terms[0]).docs] = True
         docs = np.flatnonzero(held) if docs is None else docs[held[docs]]
         if not len(docs):

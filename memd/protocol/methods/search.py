@@ -94,6 +94,8 @@ class Search(Limited, base.Filtered, base.AllTiers):
 class QueryRequest(AtATime, Search, base.Observed, method="query", args="query", result=QueryResult, reads=True):
     """Finds the pieces of memory that answer a question, best first."""
 
+    order: Literal["best", "newest"] = "best"
+    """`newest`: of the hits that score at least half as much as the best one, the newest first; undated ones last."""
     sync: base.Sync = "auto"
 
 
