@@ -55,6 +55,23 @@ def test_a_prompt_gets_the_memory_that_answers_it_with_its_source(home, workspac
     assert "apple trees" not in text
 
 
+def test_a_prompt_gets_one_passage_of_each_memory_and_the_fact_beside_the_talk(home, tmp_path):
+    said = "user: which model should neo use now?\nassistant: neo uses the model of its config, and should use it.\n"
+    notes = {
+        "MEMORY.md": "## Agents\n| agent | model |\n|---|---|\n| neo | opus |\n| trin | sonnet |\n",
+        "memory/2026-02-20-neo.md": "## Conversation Summary\n" + f"{said * 4}\n" * 4,
+    }
+    with home.start() as memory:
+        root = write_notes(tmp_path / "agents", notes)
+        memory.workspace_add(str(root), ns="agents")
+        memory.sync(vectors=True)
+        keys = [hit["key"] for hit in memory.query("What model should neo use?")["hits"][:2]]
+        assert len(set(keys)) == 1, "the example no longer is one"
+        text = context(hook(home, "user-prompt-submit", {"cwd": str(root), "prompt": "What model should neo use?"}))
+    assert re.findall(r"^\[\d\] (\S+):", text, re.MULTILINE) == ["memory/2026-02-20-neo.md", "MEMORY.md"]
+    assert "> | neo | opus |" in text
+
+
 @pytest.mark.parametrize(
     "prompt", ["yes", "thanks, looks good", "/compact ErsatzTV", "!ErsatzTV", "#ErsatzTV", " ", 7, None]
 )

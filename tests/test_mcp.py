@@ -168,6 +168,33 @@ def test_memory_search_can_have_the_newest_first_and_the_lines_around(
     played(scene)
 
 
+def test_an_agent_may_index_only_folders_that_the_config_names(home: Home, tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "allowed" / "project")
+    other = write_notes(tmp_path / "other")
+    (tmp_path / "allowed" / "link").symlink_to(other)
+
+    async def scene() -> None:
+        with home.start():
+            async with agent(home, cwd=root) as client:
+                assert "index_folder" not in {tool.name for tool in (await client.list_tools()).tools}
+        home.stop()
+        home.configure(f'[server]\nindex_folders = "/nowhere {tmp_path}/allowed"\n')
+        with home.start() as memory:
+            async with agent(home, cwd=root) as client:
+                for place in (other, tmp_path / "allowed" / ".." / "other", tmp_path / "allowed" / "link"):
+                    refused = await client.call_tool("index_folder", {"path": str(place)})
+                    assert refused.is_error and "in no folder that agents may add" in text_of(refused), place
+                assert not memory.workspace_list()["workspaces"]
+                added = await client.call_tool("index_folder", {"path": str(root)})
+                assert text_of(added).startswith(f"{root} is indexed as project: ")
+                found = await client.call_tool("memory_search", {"query": "ErsatzTV endpoint"})
+                assert text_of(found).startswith("Memory Result 1: [source: memory/2026-02-15.md]")
+                again = await client.call_tool("index_folder", {"path": str(root)})
+                assert not again.is_error and len(memory.workspace_list()["workspaces"]) == 1
+
+    played(scene)
+
+
 # --- what they say ----------------------------------------------------------------------------------------------
 
 

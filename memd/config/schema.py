@@ -243,6 +243,9 @@ class ServerSettings(Section):
     person says `memd proposal accept`."""
     trusted: str = ""
     """With `propose`: authors whose writes are carried out at once, with spaces between: `mcp:codex hook:*`."""
+    index_folders: str = ""
+    """Folders that agents may have indexed, and those inside them, with spaces between: `~/notes ~/work`. Without any
+    they are not offered the tool `index_folder`."""
     mask_secrets: bool = True
     """Mask what looks like a key, a token or a password in everything that agents are shown, by MCP and hooks."""
     structured_content: bool = False

@@ -51,7 +51,8 @@ EXPERIMENTAL = dict.fromkeys(("knowledge", "all"), _tools_in("experimental"))
 """The tools that `--experimental` adds to a profile; to the others it adds none."""
 
 
-def tools_of(profile: str, experimental: bool) -> dict[str, Tool]:
-    """The tools of a profile by name, in the order in which they are listed."""
+def tools_of(profile: str, experimental: bool, folders: str = "") -> dict[str, Tool]:
+    """The tools of a profile by name, in the order in which they are listed; `folders` may be indexed by agents."""
     tools = PROFILES[profile] + (EXPERIMENTAL.get(profile, ()) if experimental else ())
+    tools += _tools_in("folders") if folders else ()
     return {tool.name: tool for tool in tools}

@@ -347,6 +347,15 @@ def forget_memory(result: Result) -> Reply:
     return written(result, "Forgot the topic {topic}" + kept, TOPIC)
 
 
+# --- where the config allows folders ----------------------------------------------------------------------------
+
+
+def index_folder(result: Result) -> Reply:
+    """The name that its notes have, and how many there are."""
+    data = {**pick(result, "files", "chunks", "added"), **pick(result["workspace"], "ns", "root")}
+    return written(data, "{root} is indexed as {ns}: {files} files, {chunks} passages", [*data])
+
+
 # --- what --experimental adds: the source code around the notes ---------------------------------------------------
 
 Symbol = dict[str, Any]

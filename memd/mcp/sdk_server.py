@@ -103,7 +103,7 @@ class SdkServer:
         if tool is None:
             known = ", ".join(tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; known: {known}")
-        reply = await tool.answer(self._call(context), params.arguments or {})
+        reply = await tool.answer(self._call(context), params.arguments or {}, tools.values())
         # Clients that get data show the model that, and not the text.
         data = reply.data if self._structured_content else None
         content = types.TextContent(type="text", text=reply.text)

@@ -1,8 +1,11 @@
 """A tool: its arguments, which are parameters of its method, and its reply: text for the model, data for its
 program, or a typed failure."""
 
+from __future__ import annotations
+
+import re
 import tomllib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,11 @@ Run = Callable[[Call, Arguments], Awaitable[Result]]
 
 NOT_ABOUT_ARGUMENTS = (UnknownWorkspace, UnknownMethod, ConfigError)
 """Usage errors that other arguments would not avoid."""
+
+COMMAND = re.compile(r"\bmemd (?!goes|starts|lists|writes)([a-z]+)(?: ([a-z]+))?[^;,)]*")
+"""A shell command; the words that are left out tell what memd does."""
+SHELL_ONLY = re.compile(r",? or say --[a-z-]+")
+"""A way out that only the command line has."""
 
 DECLARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
 
@@ -58,6 +66,8 @@ class Tool:
     """It may replace or remove text."""
     repeatable: bool = False
     """It writes, and a second call with the same arguments changes nothing more."""
+    covers: tuple[str, ...] = ()
+    """Other methods that it can stand for."""
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -73,8 +83,8 @@ class Tool:
     def reads(self) -> bool:
         return METHODS[self.method].reads
 
-    async def answer(self, call: Call, arguments: Arguments) -> Reply:
-        """Check the arguments and run the tool; an error of memd is a reply too."""
+    async def answer(self, call: Call, arguments: Arguments, offered: Iterable[Tool] = ()) -> Reply:
+        """Check the arguments and run the tool; an error of memd is a reply too, and names the tools on offer."""
         try:
             checked_arguments = check(self.name, self.parameters, arguments)
             params = {self.takes[name].get("parameter", name): value for name, value in checked_arguments.items()}
@@ -83,17 +93,26 @@ class Tool:
         except Proposed as error:
             return Reply(f"Not written: {one_line(error.message)}.", {"proposed": error.message})
         except MemdError as error:
-            return self.failure(error)
+            return self.failure(error, offered)
         text, cut = truncate(reply.text)
         notes = [*degraded_note(result), *reply.notes, *cut]
         return Reply(with_notes(text, notes), {**sanitize(reply.data), "notes": notes})
 
-    def failure(self, error: MemdError) -> Reply:
+    def failure(self, error: MemdError, offered: Iterable[Tool] = ()) -> Reply:
         wrong_arguments = isinstance(error, UsageError) and not isinstance(error, NOT_ABOUT_ARGUMENTS)
         code = f"{self.name}_{'args' if wrong_arguments else 'fail'}"
-        message, hint = one_line(error.message), one_line(error.hint)
+        message, hint = one_line(error.message), one_line(self._hint_for_a_model(error.hint, offered))
         data = {"code": code, "cause": error.code, "message": message, "hint": hint, "retryable": error.retryable}
         return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": data}, failed=True)
+
+    def _hint_for_a_model(self, hint: str, offered: Iterable[Tool]) -> str:
+        """A hint that names tools in place of shell commands; what has no tool is for a person."""
+        hint = SHELL_ONLY.sub("", hint)
+        # Of two tools for the same, the one that belongs with this.
+        alike_last = sorted(offered, key=lambda tool: tool.profile == self.profile)
+        names = {method: f"`{tool.name}`" for tool in alike_last for method in (tool.method, *tool.covers)}
+        told = COMMAND.sub(lambda found: names.get(f"{found[1]}.{found[2]}") or names.get(found[1]) or found[0], hint)
+        return f"ask the user for help: {told}" if COMMAND.search(told) else told
 
 
 def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from memd.config.declared import Parameter
 from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
-from memd.errors import Busy, NotFound, TooLarge, UnknownWorkspace, UsageError
+from memd.errors import Busy, MemdError, NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.mcp.profiles import tools_of
 from memd.mcp.replies import context_reply
 from memd.mcp.resources import canonical, uris_of
@@ -110,6 +110,30 @@ def test_failures_are_typed(error, code, retryable):
     assert told.failed and told.text == f"{code}: x"
     assert (told.data["error"]["code"], told.data["error"]["cause"]) == (code, error.code)
     assert told.data["error"]["retryable"] is retryable
+
+
+@pytest.mark.parametrize(
+    ("profile", "tool", "hint", "told"),
+    [
+        ("knowledge", "recall_memory", "what there is: memd topic list", "what there is: `list_memories`"),
+        ("knowledge", "memorize_new_topic", "change it: memd topic refine a b", "change it: `refine_memory`"),
+        ("all", "ghost_get", 'look for it: memd query "zz"', "look for it: `ghost_search`"),
+        ("all", "memory_get", 'look for it: memd query "zz"', "look for it: `memory_search`"),
+        ("search", "memory_search", "memd doctor --fix", "ask the user for help: memd doctor --fix"),
+        ("ghost", "ghost_edge", "memd edge list x#y", "`ghost_edge`"),
+        (
+            "ghost",
+            "ghost_patch",
+            "nothing was changed; read it again: memd get",
+            "nothing was changed; read it again: `ghost_get`",
+        ),
+        ("search", "memory_save", "leave it out, or say --allow-secret", "leave it out"),
+        ("search", "memory_save", "make room; memd goes on by itself", "make room; memd goes on by itself"),
+    ],
+)
+def test_a_hint_names_tools_instead_of_shell_commands(profile, tool, hint, told):
+    tools = tools_of(profile, experimental=False)
+    assert tools[tool].failure(MemdError("x", hint), tools.values()).text == f"{tool}_fail: x ({told})"
 
 
 def test_a_note_cannot_pretend_to_be_memd():

@@ -20,6 +20,8 @@ from memd.notes import secrets
 from memd.protocol.methods.base import Method, Signed, parameters_of
 from memd.protocol.methods.proposals import Deciding
 
+ADD = "workspace.add"
+
 
 def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:
     """Bind a connection, for as long as it lives."""
@@ -33,7 +35,9 @@ def bound_params(
     ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
 ) -> dict[str, Any]:
     """The parameters with the connection's workspace; Refused where they name another one, or mean all of memd."""
-    if not (bound := connection.bound) or (method.about_daemon and method.for_bound):
+    # Which folders a session may add is checked before.
+    for_bound = method.for_bound or (method.name == ADD and connection.successor is not None)
+    if not (bound := connection.bound) or (method.about_daemon and for_bound):
         return params
     if method.about_daemon:
         raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is not about one workspace", "")
@@ -46,6 +50,13 @@ def bound_params(
             "leave `ns` out; the config allows it with [server] cross_workspace = true",
         )
     return params
+
+
+def check_folder(ctx: HandlerContext, path: str) -> None:
+    """Refuse a folder that no setting allows agents to add."""
+    allowed = ctx.settings.server.index_folders.split()
+    if not any(Path(path).expanduser().resolve().is_relative_to(Path(one).expanduser().resolve()) for one in allowed):
+        raise Refused(f"{path} is in no folder that agents may add", "ask the user to allow it: server.index_folders")
 
 
 def visible_part(ctx: HandlerContext, connection: ClientConnection, result: Result) -> Result:

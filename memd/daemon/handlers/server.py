@@ -15,7 +15,7 @@ from memd.config.declared import fields_of
 from memd.config.ignore_rules import EXCLUDED
 from memd.config.load import load
 from memd.config.schema import SECTIONS, Settings
-from memd.daemon.handlers.permission import bind
+from memd.daemon.handlers.permission import ADD, bind, check_folder
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.jobs.built_in import rules_of
 from memd.daemon.process.system import memory_mb, memory_of
@@ -235,14 +235,17 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
         ctx.outlines.turn_on()
 
     async def call_bound(method: str, params: dict[str, Any]) -> Result:
+        if method == ADD:
+            check_folder(ctx, str(params["path"]))
         # Workspaces may have been added or removed since the session opened.
-        if not connection.bound:
+        elif not connection.bound:
             bind(ctx, connection, ctx.workspace_around(request.cwd))
         return await dispatch(ctx, method, params, call)
 
     identity = SessionIdentity(request.who, time_zone(request.tz), request.session)
-    tools, structured = tools_of(request.profile, request.experimental), ctx.settings.server.structured_content
+    server = ctx.settings.server
+    tools = tools_of(request.profile, request.experimental, server.index_folders)
     call_for = partial(identity.call_for, call_bound)
-    session = module.McpSession(tools, call_for, connection, structured_content=structured)
+    session = module.McpSession(tools, call_for, connection, structured_content=server.structured_content)
     connection.successor = partial(ctx.mcp.run, session, connection)
     return {"profile": request.profile, "ns": connection.bound or None, "tools": list(tools)}
