@@ -14,6 +14,8 @@ V = TypeVar("V")
 OWN, TEAM = "own", "team"
 """The layers of a workspace: the person's own notes, and those of the team below them, in a folder of that name."""
 TEAM_GLOB = f"{TEAM}/**/*.md"
+NEVER = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+"""Folders in which no file is a note."""
 DEFAULT_GLOBS = (
     "MEMORY.md",
     "memory/**/*.md",

@@ -246,6 +246,21 @@ def test_add_of_a_directory_without_memory_says_what_it_looked_for(home):
 
 
 @pytest.mark.usefixtures("running")
+def test_add_counts_its_own_workspace_and_says_what_it_left_out(home):
+    for name in ("one", "two"):
+        place = write_notes(home.path / name, {"MEMORY.md": "## Pond\nNewts.\n", "docs/a.md": "# A\n", "b.md": "# B\n"})
+        write_notes(place / "node_modules", {"c.md": "# C\n"})
+        done = home.run("add", str(place), MEMD_EMBEDDING__PROVIDER="none")
+        text = f"{name} is watched now ({place}): 1 file, 1 chunk searchable\n"
+        assert done.stdout.startswith(text) and "2 still to be embedded" not in done.stdout
+        assert f"  2 other Markdown files left out; to read all of them: memd remove {name} && memd add" in done.stdout
+        assert "left out, as memd never reads them: node_modules" in done.stderr
+    done = home.run("remove", "two")
+    done = home.run("add", str(home.path / "two"), "--glob", "**/*.md")
+    assert "3 files, 3 chunks searchable" in done.stdout and "other Markdown" not in done.stdout
+
+
+@pytest.mark.usefixtures("running")
 def test_add_takes_globs_a_name_and_json(home):
     vault = home.path / "vault"
     vault.mkdir()

@@ -390,9 +390,16 @@ def test_connect_shows_the_diff_and_what_is_next_and_disconnect_takes_it_out(per
     assert set(hooks["hooks"]) == {"SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd"}
     again = person.run("connect", "claude-code")
     assert again.stdout == "" and again.stderr.count("nothing to change") == 2
+    aside = {event: group[0]["hooks"][0].get("async", False) for event, group in hooks["hooks"].items()}
+    assert {event for event, apart in aside.items() if apart} == {"PreCompact", "Stop"}
     told = json.loads(person.run("disconnect", "claude-code", "--json").stdout)
     assert {file["change"] for file in told["files"]} == {"changed", "removed", "none"}
     assert all_files(tmp_path) == before
+    person.run("connect", "claude-code")
+    *_, last = person.run("disconnect", "claude-code").stderr.splitlines()
+    files = f"{tmp_path}/.claude.json and {tmp_path}/.claude/settings.json"
+    assert last == f"memd: Claude Code is disconnected: memd is out of {files}"
+    assert person.run("disconnect", "claude-code").stderr == "memd: it was not connected\n"
 
 
 def test_connect_says_what_it_does_not_do_yet_and_asks_on_a_terminal(person, tmp_path):
@@ -405,9 +412,16 @@ def test_connect_says_what_it_does_not_do_yet_and_asks_on_a_terminal(person, tmp
     assert not (tmp_path / ".codex/config.toml").exists()
     shown, code = on_terminal(person, "connect", "codex", typed="\n")
     assert code == 0 and shown.count("[mcp_servers.memd]") == 1 and (tmp_path / ".codex/config.toml").exists()
-    shown, code = on_terminal(person, "connect", "claude-code", typed="n\n")
-    assert code == 0 and "Turn it on? [y/N]" in shown and off in shown
-    shown, code = on_terminal(person, "connect", "claude-code", typed="y\n")
+    for answer in ("\n", "later\n"):
+        shown, code = on_terminal(person, "connect", "claude-code", typed=answer)
+        assert code == 0 and "Turn it on? (yes, no, later)" in shown and off in shown
+    assert "capture" not in (person.path / "config.toml").read_text()
+    shown, code = on_terminal(person, "connect", "claude-code", typed="no\n")
+    assert "capture = false\n" in (person.path / "config.toml").read_text()
+    shown, code = on_terminal(person, "connect", "claude-code", typed="\n")
+    assert code == 0 and "Turn it on?" not in shown and off in shown
+    person.configure("# mine\n[hooks]\nlimit = 2 # few\n")
+    shown, code = on_terminal(person, "connect", "claude-code", typed="yes\n")
     assert code == 0 and "is saved in the note of the day" in shown
     assert (person.path / "config.toml").read_text() == "# mine\n[hooks]\nlimit = 2 # few\ncapture = true\n"
     assert "is saved in the note of the day" in person.run("connect", "claude-code").stderr

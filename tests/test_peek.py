@@ -21,7 +21,7 @@ from tests.faults.agreement import wait_for_collections
 
 CARD = """\
 # Memory: agent
-6 memories in 4 files: 3 stm, 3 ltm
+6 memories in 4 files
 Long-term: Home network; Preferences
 Topics: sourdough
 - 2026-02-16: Backup

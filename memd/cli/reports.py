@@ -232,7 +232,7 @@ def place(memory: Mapping[str, Any]) -> str:
 
 
 def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
-    """The answer of `memd add`; `others` counts the Markdown files that it does not take for memory."""
+    """The answer of `memd add`; `others` counts all its Markdown files."""
     entry = result["workspace"]
     name, root, globs = one_line(entry["ns"]), one_line(entry["root"]), entry.get("globs") or []
     verb = "is watched now" if result.get("added", True) else "was a workspace already"
@@ -240,15 +240,20 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
         return f"{name} {verb} ({root}); its files are being indexed: memd status"
     if entry.get("missing"):
         return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
+    again = f"memd remove {name} && memd add {root} --glob '**/*.md'"
     if not result["files"]:
-        again = f"memd remove {name} && memd add {root} --glob '**/*.md'"
         instead = f"\n  {count(others, 'other Markdown file')} can be read instead: {again}" if others else ""
         looks = f"memd looks for: {one_line(', '.join(globs))}"
         return f"{name} {verb} ({root}), and no file matches yet\n  {looks}{instead}"
-    text = f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"
-    pending = result.get("pending") or 0
-    later = f"\n  {pending} still to be embedded (memd status tells how long); text search works meanwhile"
-    return text + (later if pending else "")
+    lines = [f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"]
+    # Of this workspace; `pending` counts all of them.
+    if pending := entry["pending_vectors"]:
+        lines.append(f"  {pending} still to be embedded (memd status tells how long); text search works meanwhile")
+    if others > result["files"]:
+        left_out = count(others - result["files"], "other Markdown file")
+        lines.append(f"  {left_out} left out; to read all of them: {again}")
+    return "
+".join(lines)
 
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:

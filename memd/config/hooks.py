@@ -36,6 +36,11 @@ def settings() -> dict[str, Any]:
     return {name: values[name] if _valid(name, values.get(name)) else default for name, default in DEFAULTS.items()}
 
 
+def is_set(name: str) -> bool:
+    """Whether a person has said anything about a setting."""
+    return name in _from_file() or name in _from_environment()
+
+
 def _valid(name: str, value: Any) -> bool:
     kind = type(DEFAULTS[name])
     if type(value) is not kind and not (kind is float and type(value) is int):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from memd.models import TIERS
 from memd.prose import FENCE, LINE, SENTENCE, CodeFence, flat_line
 
 PINNED_SHARE = 4
@@ -321,9 +320,7 @@ def cards(summaries: Sequence[WorkspaceSummary], budget: int = TOKENS) -> str:
 
 def _counts(summary: WorkspaceSummary) -> str:
     total, files = sum(summary.tiers.values()), summary.files
-    tiers = ", ".join(f"{summary.tiers[tier]} {tier}" for tier in TIERS if summary.tiers.get(tier))
-    counts = f"{total} {'memory' if total == 1 else 'memories'} in {files} file{'' if files == 1 else 's'}"
-    return f"{counts}: {tiers}" if tiers else counts
+    return f"{total} {'memory' if total == 1 else 'memories'} in {files} file{'' if files == 1 else 's'}"
 
 
 def _days(summary: WorkspaceSummary, left: int) -> Iterator[str]:

@@ -75,11 +75,12 @@ def connect(
 
 
 def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
-    """Say that nothing is saved from sessions yet, or have it saved where that is wanted."""
-    on = bool(hook_settings.settings()["capture"])
-    if wanted is None and not on and not json and console.can_ask():
-        wanted = typer.confirm(f"{CAPTURE} Turn it on?", default=False, err=True)
-    if wanted is not None and wanted != on:
+    """Ask once whether what sessions teach may be saved, and say whether it is; a "no" is written down as well."""
+    on, decided = bool(hook_settings.settings()["capture"]), hook_settings.is_set("capture")
+    if wanted is None and not decided and not json and console.can_ask():
+        answer = typer.prompt(f"{CAPTURE} Turn it on? (yes, no, later)", default="later", err=True)
+        wanted = {"y": True, "n": False}.get(answer[:1].lower())
+    if wanted is not None and (wanted != on or not decided):
         edit.set_value("hooks", "capture", wanted)
         on = wanted
     if not json:
@@ -99,8 +100,13 @@ def disconnect(
     # In the home directory a project's file can be the user's.
     places = {place.path: place for where in ([scope] if scope else known.places) for place in _places(known, where)}
     changes = [change.disconnected(place) for place in places.values()]
+    undone = [one for one in changes if one.kind != "none"]
     _carry_out(changes, dry_run, forget=True)
-    _report(known, scope or "", changes, dry_run, json)
+    told = changes if json else [one for one in changes if one in undone or one.note]
+    _report(known, scope or "", told, dry_run, json)
+    if not json and not dry_run:
+        out_of = one_line(" and ".join(str(one.path) for one in undone))
+        console.note(f"{known.title} is disconnected: memd is out of {out_of}" if undone else "it was not connected")
 
 
 @app.command()

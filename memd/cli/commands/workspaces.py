@@ -18,14 +18,14 @@ from memd.cli import console, daemon_calls, reports, service
 from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_group, declared_command, method_command
 from memd.config import load, paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
-from memd.models import DEFAULT_GLOBS, TEAM_GLOB
+from memd.models import DEFAULT_GLOBS, NEVER, TEAM_GLOB
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.timespans import duration
 
 VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
-MOST_SEEN = 5_000
+MOST_SEEN = 20_000
 WAITS, WAIT_SECONDS = 600, 0.1
 app = typer.Typer()
 workspace_app = command_group(app, "workspace", "Sets a directory of notes up.")
@@ -50,29 +50,36 @@ def _globs(place: Path, preset: str | None) -> list[str] | None:
     if (place / VAULT).is_dir():
         console.note("this is an Obsidian vault, so every note in it is read (as with --preset obsidian)")
         return EVERY_NOTE
-    others = 0 if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS) else _other_notes(place)
+    others = 0 if any(next(place.glob(glob), None) for glob in DEFAULT_GLOBS) else _other_notes(place)[0]
     found = f"No memory file is here yet, but {reports.count(others, 'other Markdown file')}. Read them all?"
     wanted = others and console.can_ask() and typer.confirm(found, default=True, err=True)
     return EVERY_NOTE if wanted else None
 
 
-def _other_notes(place: Path) -> int:
-    """How many Markdown files a folder has, hidden ones left out; of a huge one, in the first few thousand files."""
-    found = seen = 0
+def _other_notes(place: Path) -> tuple[int, list[str], bool]:
+    """How many Markdown files a folder has, hidden ones left out; which folders memd never reads; whether it is huge,
+    so that only its first files were counted."""
+    found, seen = 0, 0
+    skipped: set[str] = set()
     for _, folders, names in os.walk(place):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        skipped |= NEVER.intersection(folders)
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in NEVER]
         found += sum(name.endswith(".md") and not name.startswith(".") for name in names)
         seen += len(names) + len(folders)
         if seen > MOST_SEEN:
             break
-    return found
+    return found, sorted(skipped), seen > MOST_SEEN
 
 
 @method_command(app, "workspace.add", prepare=_prepare, leave_out=["wait"], defaults={"path": "."})
 def add(result: Result, args: Args) -> None:
     """Watches a directory of notes."""
-    others = _other_notes(Path(args["path"])) if args["wait"] and not result["files"] else 0
-    console.out(reports.added(result, args["wait"], others))
+    others, skipped, many = _other_notes(Path(args["path"])) if args["wait"] else (0, [], False)
+    console.out(reports.added(result, args["wait"], 0 if args["globs"] else others))
+    if skipped:
+        console.note(f"left out, as memd never reads them: {', '.join(skipped)}")
+    if many:
+        console.note(f"over {MOST_SEEN:,} files are in there; a folder of notes alone is quicker to watch")
 
 
 def _remove_named(client: Client, params: Args, args: Args) -> Result:

@@ -21,6 +21,7 @@ XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<otherwise>.*))?\}(?P<rest>[^}]*)")
 TIMEOUTS = {"session-start": 10, "user-prompt-submit": 10, "pre-compact": 60, "stop": 60, "session-end": 60}
 """Seconds that the agent waits at most; the hooks themselves end much sooner."""
+ASIDE = ("pre-compact", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,9 @@ def hook_command(here: Here, event: str) -> dict[str, Any]:
     # Hooks have the agent's whole environment, but not what was set for this shell alone.
     env = [f"{name}={value}" for name, value in places(here).items() if name == "MEMD_HOME"]
     words = [*(("env", *env) if env else ()), *here.command, "hook", event, *(("-n", here.ns) if here.ns else ())]
-    return {"type": "command", "command": shlex.join(words), "timeout": TIMEOUTS[event]}
+    # What saves while a session goes on holds up nobody.
+    aside = {"async": True} if event in ASIDE else {}
+    return {"type": "command", "command": shlex.join(words), "timeout": TIMEOUTS[event], **aside}
 
 
 def program(scope: str) -> tuple[str, ...]:

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from memd.config.ignore_rules import Exclusions
 from memd.config.paths import is_utf8
-from memd.models import FileStat, Workspace, grouped
+from memd.models import NEVER, FileStat, Workspace, grouped
 from memd.notes.merging import original_of
 
-NEVER = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 SWAP = re.compile(
     r"(^[.#~])|(~$)|(\.(sw[a-p]|bak|orig|tmp|temp|part|crdownload)$)|(\.conflict-)|(\.sync-conflict-)"
     r"|(conflicted copy)|(^4913$)",

@@ -131,13 +131,17 @@ def _named_by(text: Iterable[Word]) -> set[str]:
 
 
 def _titled(chunks: ChunkFacts) -> Values:
-    """Whether a heading above each is the question: all of its telling words and no others."""
+    """Whether a heading above each is the question: all of its telling words and no others. Only the first of a
+    memory: the rest of it would crowd out others that answer."""
     asked = _named_by(chunks.question.words)
     if chunks.words is None or not len(chunks.words.titled):
         return None
+    first = {row["memory"]: row["id"] for row in reversed(chunks.rows)}
     having = np.isin(chunks.docs, chunks.words.titled)
     return (
-        has and any(asked == _named_by(words(title)) for title in json.loads(row["heading"]))
+        has
+        and row["id"] == first[row["memory"]]
+        and any(asked == _named_by(words(title)) for title in json.loads(row["heading"]))
         for has, row in zip(having, chunks.rows, strict=True)
     )
 

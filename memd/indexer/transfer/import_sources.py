@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from memd.errors import NotFound, Refused, UsageError
-from memd.indexer.indexing.scan import NEVER, SWAP
+from memd.indexer.indexing.scan import SWAP
 from memd.indexer.transfer.import_plan import seconds_of
-from memd.models import KINDS, JsonObject
+from memd.models import KINDS, NEVER, JsonObject
 from memd.notes import merging, metadata, secrets, sessions
 from memd.notes.names import DATE, UNSEEN, Layout, layout_of, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read_file
