@@ -143,6 +143,16 @@ def test_text_of_notes_cannot_drive_the_terminal() -> None:
 # --- bus --------------------------------------------------------------------------------------------------------
 
 
+def test_memory_search_is_the_buss_own_command_and_silent_without_hits(place: Home) -> None:
+    here = place.path.parent / "agent"
+    asked = query(place, "--format", "entries", "pnpm")
+    done = place.run("memory", "search", "pnpm", cwd=here)
+    assert done.stdout == asked.stdout.rstrip("\n") + "\n" and done.stdout.startswith("--- [")
+    for none in (place.run("memory", "search", "quixotic", cwd=here), query(place, "-q", "quixotic")):
+        assert (none.returncode, none.stdout, none.stderr) == (1, "", "")
+    assert query(place, "quixotic").stderr.startswith("memd: nothing found")
+
+
 def test_bus_prints_whole_entries_by_their_count(place: Home) -> None:
     done = query(place, "--format", "bus", "pnpm", "build")
     blocks = done.stdout.rstrip("\n").split("\n\n--- ")

@@ -368,8 +368,18 @@ def test_general_knowledge_with_the_list_is_refused(memory: Client, workspace: P
 # --- .ai-knowledge ----------------------------------------------------------------------------------------------
 
 
+def test_an_empty_knowledge_folder_is_where_topics_go(home: Home) -> None:
+    root = write_notes(home.path.parent / "repo", {"MEMORY.md": "# Memory\n"})
+    (root / ".ai-knowledge").mkdir()
+    client = serve(home, root, '[embedding]\nprovider = "none"\n')
+    client.sync()
+    assert client.topic_memorize("tea", **TEA)["path"] == ".ai-knowledge/tea.mdk"
+    assert "- tea: How Pierce likes it.\n" in text(root, ".ai-knowledge/index.mdk")
+    assert text(root, "MEMORY.md") == "# Memory\n"
+
+
 def test_a_knowledge_folder_goes_on_as_it_was(home: Home) -> None:
-    index = "# General Project Knowledge\n\nGo.\n\n# Specialized Knowledge\n\n- deploy: How.\n"
+    index = "# Knowledge\n\n# General Project Knowledge\n\nGo.\n\n# Specialized Knowledge\n\n- deploy: How.\n"
     deploy = "---\ntitle: Deploy\ntags: [ops]\nlast_updated: 2025-11-05\n---\n\nBlue, green.\n"
     root = write_notes(
         home.path.parent / "repo", {".ai-knowledge/index.mdk": index, ".ai-knowledge/deploy.mdk": deploy}
@@ -378,15 +388,14 @@ def test_a_knowledge_folder_goes_on_as_it_was(home: Home) -> None:
     client.sync()
     assert client.topic_list()["text"] == "deploy"
     assert client.topic_recall("deploy")["markdown"].startswith("# Deploy\n\n- Tags: ops\n- Last updated: 2025-11-05\n")
-    assert client.topic_general()["content"] == "Go."
+    assert (client.topic_general()["content"], client.topic_general()["index"]) == ("Go.", index)
     client.topic_memorize("tea", **TEA)
     assert text(root, ".ai-knowledge/tea.mdk") == TEA_FILE
     assert text(root, ".ai-knowledge/index.mdk") == index + "- tea: How Pierce likes it.\n"
     client.topic_set_general(content="Rust.")
     client.topic_forget("deploy")
-    assert text(root, ".ai-knowledge/index.mdk") == (
-        "# General Project Knowledge\n\nRust.\n\n# Specialized Knowledge\n\n- tea: How Pierce likes it.\n"
-    )
+    rust = index.replace("Go.", "Rust.").replace("- deploy: How.", "- tea: How Pierce likes it.")
+    assert text(root, ".ai-knowledge/index.mdk") == rust
     assert sorted(everything(root)) == [".ai-knowledge/index.mdk", ".ai-knowledge/tea.mdk"]
     assert "Pierce likes" not in shown(client, "Pierce likes it", path=".ai-knowledge/index.mdk")
     assert "Rust" in shown(client, "rust")

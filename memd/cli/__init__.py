@@ -5,11 +5,20 @@ import sys
 from memd.errors import MemdError
 
 INTERRUPTED = 130
+OF_MEMORY = {
+    "search": ["query", "--format", "entries", "--quiet"],
+    "list": ["list"],
+    "write": ["write"],
+    "read": ["read"],
+}
+"""`memd memory search`, as a bus of agents calls it, and what else it calls."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     args = sys.argv[1:] if argv is None else argv
+    if args[:1] == ["memory"] and args[1:2] and args[1] in OF_MEMORY:
+        args = [*OF_MEMORY[args[1]], *args[2:]]
     try:
         code = _run_quickly(args[0], args[1:]) if args else None
         if code is not None:

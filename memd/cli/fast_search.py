@@ -85,6 +85,8 @@ def answer_query(query: TypedQuery) -> int:
         if query.json:
             console.json(result)
             return code
+        if code == NOTHING and query.args.get("quiet"):
+            return code
         _show_entries(query, result) if query.format == "entries" else _show_hits(query, result)
         if code and "role" in params:
             _name_roles(client, params)

@@ -68,6 +68,12 @@ def state_dir() -> Path:
     return _path(_state())
 
 
+def own_notes(ns: str) -> Path:
+    """Where the notes of a workspace are that nobody gave a directory; beside the state, not in it."""
+    base = _home() or f"{_xdg('XDG_DATA_HOME', '.local/share')}/memd"
+    return _path(f"{base}/workspaces/{ns.replace(':', '-')}")
+
+
 def run_dir() -> Path:
     """The private directory of the socket."""
     return _path(_run())

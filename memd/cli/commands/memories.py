@@ -1,19 +1,37 @@
 """`memd put`, `memd patch`, `memd rm`, `memd gc`, `memd files` and `memd tags`."""
 
+from difflib import get_close_matches
+
 import typer
 
-from memd.cli import console, reports
-from memd.cli.method_command import Args, Result, Yes, command_group, method_command, standard_input
+from memd.cli import console, reports, service
+from memd.cli.method_command import Args, Result, Yes, call, command_group, method_command, standard_input
+from memd.config import paths
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 
 MAX_PURGES = 20
 """Memories that are named before they are forgotten for good."""
 
+NEAR_MISS = 0.9
+"""A name that is so like a known one was mistyped."""
+
 app = typer.Typer()
 
 
-@method_command(app, "put", words="text")
+def _put(client: Client, params: Args, args: Args) -> Result:
+    """A workspace that is named and not there yet gets a directory of memd's own, unless the name is a near miss."""
+    if ns := args["ns"]:
+        known = [entry["ns"] for entry in client.workspace_list()["workspaces"]]
+        if not get_close_matches(ns, known, cutoff=NEAR_MISS):
+            place = paths.own_notes(ns)
+            service.open_to_service(place)
+            client.workspace_add(str(place), ns=ns)
+            console.note(f"{ns} is a new workspace; its notes are in {place}")
+    return call(client, "put", params)
+
+
+@method_command(app, "put", words="text", send=_put)
 def put(result: Result, args: Args) -> None:
     for other in result["similar"]:
         console.note(f"`{other['key']}` says nearly the same ({other['overlap']:.0%} of the words)")
@@ -84,7 +102,9 @@ def gc(result: Result, args: Args) -> None:
         console.line(f"{reports.place(memory)}  {what} {reports.moment(memory['expires'])}")
     for memory in result["dormant"]:
         why = f" ({memory['moved_why']})" if memory["moved_why"] else ""
-        console.line(f"{reports.place(memory)}  dormant since {reports.moment(memory['moved'])}{why}")
+        # One that its note or an import declares dormant never moved.
+        since = f" since {reports.moment(memory['moved'])}" if memory["moved"] else ""
+        console.line(f"{reports.place(memory)}  dormant{since}{why}")
     if not (result["expired"] or result["dormant"]):
         console.note("No expired and no dormant memories.")
     if more := result["dormant_total"] - len(result["dormant"]):

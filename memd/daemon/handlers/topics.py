@@ -181,7 +181,8 @@ async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, cal
     path = topics.layout(index).index
     await ctx.catch_up()
     authors = await ctx.read(_authors, ctx.stores, index, _general_key(path))
-    parts = {"content": notes.general_of(text), "topics": entries, "index": notes.index_of(text)}
+    whole = text if names.is_topic(path) else notes.index_of(text)
+    parts = {"content": notes.general_of(text), "topics": entries, "index": whole}
     return {**index.place, "path": path, **parts, **authors}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
@@ -15,7 +16,7 @@ from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.transfer import export as exporting
-from memd.indexer.transfer import import_plan, import_sources
+from memd.indexer.transfer import ghost, import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes import merging, safe_write
@@ -51,7 +52,7 @@ async def backup(ctx: HandlerContext, request: BackupRequest, call: IncomingCall
 
 @handles(ImportRequest)
 async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCall) -> Result:
-    names, exports = ctx.names(request), await ctx.read(import_plan.load, absolute_path(request.path))
+    names, exports = ctx.names(request), await ctx.read(_load, absolute_path(request.path))
     targets = [(ctx.stores.index(ns), exported) for ns, exported in _targets(names, exports)]
     await ctx.scan(tuple(namespaces([index for index, _ in targets])))
     tally = ImportTally(ctx, request)
@@ -66,6 +67,10 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
             await tally.write_plan(index, plan, "import")
             await _restore(ctx, index, exported, tally)
     return tally.result()
+
+
+def _load(file: Path) -> list[ExportedWorkspace]:
+    return ghost.load(file) if import_sources.is_database(file) else import_plan.load(file)
 
 
 def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list[tuple[str, ExportedWorkspace]]:

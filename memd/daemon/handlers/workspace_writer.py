@@ -19,11 +19,11 @@ from memd.indexer.record import actions, history
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.segment import similar_names
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.indexer.views import keys
+from memd.indexer.views import keys, topics
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.models import TEAM, Memory
 from memd.notes import secrets, sections
-from memd.notes.names import Layout, layout_of
+from memd.notes.names import Layout
 from memd.protocol.methods.base import Writing
 
 SETTLE = "settle"
@@ -48,7 +48,7 @@ class WorkspaceWriter:
 
     @property
     def layout(self) -> Layout:
-        return layout_of(self.index.files)
+        return topics.layout(self.index)
 
     def refuse_secrets(self, *texts: str) -> None:
         """Refuse what looks like a secret, unless it was allowed, and masks that would replace one."""

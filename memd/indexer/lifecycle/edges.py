@@ -310,14 +310,22 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
 
 
 def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:
-    """The memories that contain others, with how many."""
+    """The memories that contain others, each with its text and how many they are."""
     connection, rows = stores.ledger.reader, list[JsonObject]()
     for index in indexes:
         contained = contents(connection, index.id)
-        entries = inventory.entries(connection, index, Filters(), contained)
-        listed = [(entry.id, {**entry.as_object(), "children": len(contained[entry.id])}) for entry in entries]
-        rows += history.with_authors(connection, listed)
+        found = _with_texts(connection, index, contained)
+        rows += history.with_authors(
+            connection, [(one, {**row, "children": len(contained[one])}) for one, row in found]
+        )
     return {"summaries": sorted(rows, key=_by_place)}
+
+
+def _with_texts(connection: Connection, index: WorkspaceIndex, memories: Iterable[int]) -> list[tuple[int, JsonObject]]:
+    entries = inventory.entries(connection, index, Filters(), memories)
+    return [
+        (one.id, {**one.as_object(), "text": lookup.text_of(connection, one.id, one.row["digest"])}) for one in entries
+    ]
 
 
 def expand(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
@@ -327,8 +335,5 @@ def expand(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
     index, row = keys.find_memory(stores, indexes, key)
     connection = stores.ledger.reader
     contained = contents(connection, index.id).get(row["id"], [])
-    entries = inventory.entries(connection, index, Filters(), contained)
-    texts = [(one.id, {**one.as_object(), "text": lookup.text_of(connection, one.id, one.row["digest"])})
-             for one in entries]  # fmt: skip
-    rows = history.with_authors(connection, texts)
+    rows = history.with_authors(connection, _with_texts(connection, index, contained))
     return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}

@@ -65,6 +65,10 @@ class SearchResult:
         by_index = grouped((one.index.id, one) for one in self.candidates)
         return max(self._confidence_in(candidates[:FIRST]) for candidates in by_index.values())
 
+    @property
+    def sure(self) -> bool:
+        return certainty.verdict(bool(self.candidates), self.confidence) == "found"
+
     def _confidence_in(self, first: Sequence[Candidate]) -> float:
         """How sure one workspace is, by the first hit that has every word of the question, or else by the best one.
 
@@ -156,10 +160,18 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
     if certainty.verdict(bool(awake.candidates), awake.confidence) == "none":
         return found, 0
     best = max(map(hits.relevance, awake.candidates))
-    left_out = {one.row["id"]: weight for one in resting if (weight := hits.relevance(one)) <= best}
-    kept = [one for one in found.candidates if one.row["id"] not in left_out]
     least = hits.least_relevance(best)
-    return replace(found, candidates=kept), sum(weight >= least for weight in left_out.values())
+    better = [one for one in resting if hits.relevance(one) > best]
+    if awake.sure:
+        # What is awake comes first, and what rests and answers better is the last of the hits.
+        answers = [one for one in awake.candidates if hits.relevance(one) >= least][: max(1, ask.limit - len(better))]
+        for one in better:
+            lower = min(0.0, answers[-1].score - hits.TINY - one.score)
+            one.score += lower
+            if one.parts:
+                one.parts["tier"] += lower / signals.WEIGHTS["tier"]
+    kept = sorted([*awake.candidates, *better], key=lambda one: -one.score)
+    return replace(found, candidates=kept), sum(least <= hits.relevance(one) <= best for one in resting)
 
 
 def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion) -> SearchResult:

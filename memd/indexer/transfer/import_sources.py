@@ -215,14 +215,14 @@ def target_of(mapping: PathMapping, path: PurePosixPath) -> str:
     if DATE.fullmatch(stem):
         return mapping.layout.daily_note(stem)
     if path.suffix == ".mdk" or "topics" in path.parts[:-1]:
-        return mapping.layout.topic(_file_name(stem))
+        return mapping.layout.topic(file_name(stem))
     if ".muxcode" in path.parts:
         return mapping.layout.role(stem)
-    folders = [_file_name(part) for part in _folders(path)]
+    folders = [file_name(part) for part in _folders(path)]
     if stem == "MEMORY" or stem in mapping.taken:
         telling = [folder for folder in folders if slug(folder) not in PLAIN_NAMES]
         stem = f"{telling[-1] if telling else mapping.name}-{stem.lower()}"
-    return "/".join((HOME, mapping.name, *folders, f"{_file_name(stem)}.md"))
+    return "/".join((HOME, mapping.name, *folders, f"{file_name(stem)}.md"))
 
 
 def _folders(path: PurePosixPath) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ def _folders(path: PurePosixPath) -> tuple[str, ...]:
     return parts[1:] if parts[:1] in ((".claude",), (".codex",)) else parts
 
 
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
     """A file name that any workspace takes: not hidden, not too long, no separators."""
     plain = re.sub(r"[/\\#:]+", "-", UNSEEN.sub("-", text)).strip().strip(".-") or "memory"
     while len(plain.encode()) > 150:
@@ -304,7 +304,7 @@ def _session_notes(
     """A note for each session that is wanted and in which somebody asked something."""
     for session in found:
         if session.exchanges and mapping.wanted.fits(session):
-            target = f"{SESSIONS}/{_file_name(sessions.name_of(session))}.md"
+            target = f"{SESSIONS}/{file_name(sessions.name_of(session))}.md"
             ended = session.exchanges[-1].at.timestamp()
             yield merging.read_incoming(target, sessions.note_of(session).encode("utf-8", "replace"), str(file), ended)
 
@@ -340,13 +340,13 @@ def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: s
         if not content.strip():
             result.problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
             continue
-        name = _file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
+        name = file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
         target, nth = mapping.layout.topic(name), 2
         while target in targets:
             target, nth = mapping.layout.topic(f"{name}-{nth}"), nth + 1
         targets.add(target)
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
-        note = topic_file(_facts(record, key, name, created), content.replace("\r\n", "\n"))
+        note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         items = tuple(replace(item, line=line) for item in incoming.items)
         result.incoming_files.append(replace(incoming, items=items))
@@ -374,7 +374,7 @@ def _first(record: JsonObject, *names: str) -> str:
     return next((str(value) for value in values if isinstance(value, str | int | float) and str(value).strip()), "")
 
 
-def _facts(record: JsonObject, key: str, name: str, created: str) -> JsonObject:
+def facts_of(record: JsonObject, key: str, name: str, created: str) -> JsonObject:
     """The front matter that a record declares."""
     tags = record.get("tags")
     words = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else []
@@ -407,7 +407,7 @@ def is_database(file: Path) -> bool:
 
 def records(file: Path) -> list[JsonObject] | None:
     """The memories of a database as records; None if it is none of the known ones."""
-    with closing(_opened(file)) as connection:
+    with closing(opened(file)) as connection:
         for tool in tools()["databases"]:
             known = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
             if connection.execute(known, tool["known"].split(".")).fetchone():
@@ -417,7 +417,7 @@ def records(file: Path) -> list[JsonObject] | None:
     return None
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def opened(file: Path) -> sqlite3.Connection:
     """Read-only; where the folder may not be written to, as it is on the disk."""
     place = f"file:{quote(str(file))}?mode=ro"
     connection = sqlite3.connect(place, uri=True)

@@ -10,16 +10,18 @@ from pathlib import PurePosixPath
 from memd.config.paths import is_utf8
 from memd.errors import MemdError
 from memd.indexer.indexing.read_files import changed_paths
-from memd.indexer.indexing.scan import LINK, SWAP, ScanResult, refusal
+from memd.indexer.indexing.scan import LINK, SWAP, ScanResult, is_memory_path, refusal
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.models import FileStat
-from memd.notes.names import Layout, is_topic, layout_of
+from memd.notes.names import INDEX, KNOWLEDGE, Layout, is_topic, layout_of
 from memd.notes.topics import Topic, read_topic
 
 
 def layout(index: WorkspaceIndex) -> Layout:
-    return layout_of(index.files)
+    # An empty folder for topics was made by somebody who wants them there.
+    chosen = is_memory_path(index.workspace, INDEX) and (index.workspace.root / KNOWLEDGE).is_dir()
+    return layout_of([*index.files, INDEX] if chosen else index.files)
 
 
 def paths(index: WorkspaceIndex) -> dict[str, str]:

@@ -59,7 +59,7 @@ class Incoming(base.Scoped, base.Signed, base.Progressing):
 
 
 class ImportRequest(Incoming, method="import", args="path", result=ImportResult, slow=True):
-    """Takes in an export: files, versions, lives."""
+    """Takes in an export, or Ghost's own store: files, versions, lives, links."""
 
     path: Annotated[base.Text, base.place(opened=True)]
     """The file, absolute or with `~`; the daemon opens it."""
