@@ -65,20 +65,16 @@ class SearchResult:
         by_index = grouped((one.index.id, one) for one in self.candidates)
         return max(self._confidence_in(candidates[:FIRST]) for candidates in by_index.values())
 
-    @property
-    def sure(self) -> bool:
-        return certainty.verdict(bool(self.candidates), self.confidence) == "found"
-
     def _confidence_in(self, first: Sequence[Candidate]) -> float:
         """How sure one workspace is, by the first hit that has every word of the question, or else by the best one.
 
         Words and meaning each make it surer: what one of them shows, the other cannot take away.
         """
-        best = next((one for one in first if self._had_by(one) >= certainty.ALL_WORDS), first[0])
+        best = next((one for one in first if self.share_had_by(one) >= certainty.ALL_WORDS), first[0])
         by_date = best.parts.get("date", 0.0) if self.question.only_time else 0.0
         return max(by_date, self._by_meaning(best), self._by_words(best, first))
 
-    def _had_by(self, one: Candidate) -> float:
+    def share_had_by(self, one: Candidate) -> float:
         """The share of the question's words that a chunk or the name of its file has."""
         result, chunk = self.by_workspace[one.index.id], one.row["id"]
         if result.words is None or result.undated is None:
@@ -99,7 +95,7 @@ class SearchResult:
         return certainty.confidence(None, 0.0, near, translated=translated) if near is not None else certainty.WEAK
 
     def _by_words(self, best: Candidate, first: Sequence[Candidate]) -> float:
-        result, had = self.by_workspace[best.index.id], self._had_by(best)
+        result, had = self.by_workspace[best.index.id], self.share_had_by(best)
         words = result.undated
         if words is None or self.question.only_time:
             return certainty.FOUND * had
@@ -162,10 +158,11 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
     best = max(map(hits.relevance, awake.candidates))
     least = hits.least_relevance(best)
     better = [one for one in resting if hits.relevance(one) > best]
-    if awake.sure:
-        # What is awake comes first, and what rests and answers better is the last of the hits.
-        answers = [one for one in awake.candidates if hits.relevance(one) >= least][: max(1, ask.limit - len(better))]
-        for one in better:
+    # What is awake comes first if it has as many of the question's words; what rests is the last of the hits then.
+    had = max(map(found.share_had_by, awake.candidates[:FIRST]))
+    answers = [one for one in awake.candidates if hits.relevance(one) >= least][: max(1, ask.limit - len(better))]
+    for one in better:
+        if had and had >= found.share_had_by(one):
             lower = min(0.0, answers[-1].score - hits.TINY - one.score)
             one.score += lower
             if one.parts:

@@ -9,23 +9,24 @@ from contextlib import closing
 from pathlib import Path
 
 from memd.errors import UsageError
-from memd.indexer.store.queries import queries
 from memd.indexer.transfer.import_plan import ExportedWorkspace, seconds_of
 from memd.indexer.transfer.import_sources import facts_of, file_name, opened
 from memd.models import JsonObject, digest_of, grouped
 from memd.notes.merging import read_incoming
 from memd.notes.topics import topic_file
 
-SQL = queries(__file__)
+IS_GHOST = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memory_edges'"
+MEMORIES = "SELECT * FROM memories WHERE deleted_at IS NULL ORDER BY ns, key, version"
+EDGES = "SELECT * FROM memory_edges WHERE rel <> 'merged_into' ORDER BY created_at, from_id, to_id, rel"
 
 
 def load(file: Path) -> list[ExportedWorkspace]:
     """Each namespace of a store; what was deleted there is left out."""
     with closing(opened(file)) as connection:
-        if not connection.execute(SQL["is_ghost"]).fetchone():
+        if not connection.execute(IS_GHOST).fetchone():
             raise UsageError(f"{file} is neither an export of memd nor Ghost's store", "memd ingest takes other files")
-        rows = [dict(row) for row in connection.execute(SQL["memories"])]
-        edges = [dict(row) for row in connection.execute(SQL["edges"])]
+        rows = [dict(row) for row in connection.execute(MEMORIES)]
+        edges = [dict(row) for row in connection.execute(EDGES)]
     by_ns = grouped((row["ns"], row) for row in rows)
     return [_workspace(str(file), ns, some, edges) for ns, some in by_ns.items()]
 
