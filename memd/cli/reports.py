@@ -252,8 +252,7 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     if others > result["files"]:
         left_out = count(others - result["files"], "other Markdown file")
         lines.append(f"  {left_out} left out; to read all of them: {again}")
-    return "
-".join(lines)
+    return "\n".join(lines)
 
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
