@@ -39,6 +39,8 @@ class WorkspaceResult:
     """How near the nearest chunk is in meaning; None where the model's cosines say nothing."""
     undated: WordMatches | None
     """The words that the confidence goes by: those that name no time."""
+    stands_out: bool
+    """Whether the nearest chunk is much nearer in meaning than most of the next ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,8 @@ class SearchResult:
         alone = agreed or best.parts.get("by_memory")
         sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if alone else nearness})
         every = result.words or words
-        # A rare word, a near spelling or a part of a word is more than nothing.
-        some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
+        # A rare word, a near spelling, a part of a word, or a chunk that stands out, is more than nothing.
+        some = result.stands_out or (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
         return max(sure, certainty.WEAK) if some else sure
 
     def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:
@@ -273,7 +275,8 @@ def _search_by(
         found = signals.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
         for one in found:
             one.ranks = ranks.get(one.row["id"], {})
-    return WorkspaceResult(found, words, heard, unheard, nearness, undated)
+    out = heard is not None and nearness is not None and heard.stands_out(list(pool.cosines.values()))
+    return WorkspaceResult(found, words, heard, unheard, nearness, undated, out)
 
 
 def ranks_of(voices: Mapping[str, Sequence[int]]) -> dict[int, dict[str, int]]:
