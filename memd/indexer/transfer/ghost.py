@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import closing
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from memd.errors import UsageError
 from memd.indexer.transfer.import_plan import ExportedWorkspace, seconds_of
-from memd.indexer.transfer.import_sources import facts_of, file_name, opened
+from memd.indexer.transfer.import_sources import facts_of, file_name, opened, texts_of
 from memd.models import JsonObject, digest_of, grouped
 from memd.notes.merging import read_incoming
 from memd.notes.topics import topic_file
@@ -42,7 +41,7 @@ def _workspace(file: str, ns: str, rows: Iterable[JsonObject], edges: Iterable[J
     files, lives = [], {}
     for key, name in names.items():
         row, path = versions[key][-1], f"memory/topics/{name}.md"
-        row |= {"tags": json.loads(row["tags"] or "[]"), "pinned": bool(row["pinned"])}
+        row |= {"tags": texts_of(row, "tags[]"), "pinned": bool(row["pinned"])}
         front = {**facts_of(row, key, name, row["created_at"]), "links": links[row["id"]]}
         note = topic_file(front, row["content"].replace("\r\n", "\n"))
         incoming = read_incoming(path, note.encode("utf-8", "replace"), file, seconds_of(row["created_at"]))
@@ -55,10 +54,12 @@ def _workspace(file: str, ns: str, rows: Iterable[JsonObject], edges: Iterable[J
 def _names(keys: Iterable[str]) -> dict[str, str]:
     """The name of the file for each key: no two are the same."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for key in keys:
         name, nth = file_name(key), 2
-        while name in names.values():
+        while name in taken:
             name, nth = f"{file_name(key)}-{nth}", nth + 1
+        taken.add(name)
         names[key] = name
     return names
 

@@ -435,14 +435,14 @@ def _record(row: JsonObject, table: JsonObject) -> JsonObject:
     content = []
     for entry in table["content"]:
         label, colon, column = entry.rpartition(": ")
-        if texts := _texts(row, column):
+        if texts := texts_of(row, column):
             content.append(label + colon + "\n".join(f"- {text}" if column.endswith("[]") else text for text in texts))
-    tags = ",".join(text for column in table["tags"] for text in _texts(row, column))
+    tags = ",".join(text for column in table["tags"] for text in texts_of(row, column))
     title, created = row.get(table.get("title", "")), row.get(table["created"])
     return {"title": title, "content": "\n\n".join(content), "tags": tags, "created": created}
 
 
-def _texts(row: JsonObject, column: str) -> list[str]:
+def texts_of(row: JsonObject, column: str) -> list[str]:
     """The texts of a column: nothing, a text, or each text of a list that it has as JSON."""
     value = next((row[name] for name in column.removesuffix("[]").split("|") if row.get(name)), None)
     if not column.endswith("[]"):
