@@ -18,7 +18,7 @@ from benchmarks.whoosh_scorer import K1, B, Scores, bm25, mean_length, query_ter
 from memd.errors import StoreBroken
 from memd.indexer.store.lines import number_of
 from memd.indexer.store.postings import SETTLED, PostingCache
-from memd.indexer.store.segment import BLOCK, Lexicon, PostingList
+from memd.indexer.store.segment import SHORT, Lexicon, PostingList
 from memd.indexer.store.text import MERGE_EVERY, TextIndex, document
 from memd.models import Chunk
 from tests.faults.agreement import rounds
@@ -142,9 +142,12 @@ def test_the_ranking_is_that_of_whoosh(index: TextIndex, matcher: int, settled: 
     assert_as_whoosh(index)
 
 
-def test_a_list_of_several_blocks_is_read_by_whoosh_too(index: TextIndex):
-    index.apply([(number, chunk("backup " * (1 + number % 3), "server")) for number in range(1, 2 * BLOCK + 10)], ())
+@pytest.mark.parametrize("documents", [SHORT, SHORT + 1, 9_000])
+def test_short_and_long_lists_are_read_by_whoosh_too(index: TextIndex, documents: int):
+    chunks = [(number, chunk("backup " * (1 + number % 3) + "router", "server")) for number in range(1, documents + 1)]
+    index.apply(chunks, ())
     assert_as_whoosh(index)
+    assert [index.postings().frequency(field, "router") for field in ("body", "exact")] == [documents, documents]
 
 
 def test_the_arrays_hold_what_was_put_in(index: TextIndex):

@@ -1,12 +1,12 @@
 """One segment of a Whoosh index, read into arrays and written: the only file that knows the formats of Whoosh 2.7.4.
 
 Whoosh's own writer makes an object of every occurrence, sorts those, and looks up every length again. Here the words
-are numbers from the start and the sorting is numpy's, which takes an eighth of the time. Whoosh reads the same files.
+are numbers from the start, and numpy sorts and writes them. Whoosh reads the same files: its pickles, but with numbers
+that always take four bytes, so that numpy knows where each one is.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import struct
@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from hashlib import md5
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from memd.errors import StoreBroken
 from memd.indexer.language.lines import Line
-from memd.indexer.store.lines import LinesBuilder, SegmentLines
+from memd.indexer.store.lines import LinesBuilder, SegmentLines, ranges
 
 Docs = NDArray[np.int32]
 Counts = NDArray[np.uint16]
@@ -36,17 +36,45 @@ Places = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 
 MAGIC = b"W3Bl"
-MD5 = 0
+CRC = 1
 INT = struct.Struct("!i")
 SLOT = struct.Struct("!Iq")
-TERM = struct.Struct("!BfIBBfIIqi")
-"""A term's entry in the term file: the third value is its number of documents, the last two say where its list is."""
+
+INFO = np.dtype(
+    [
+        ("flags", "u1"), ("total", ">f4"), ("docs", ">u4"), ("shortest", "u1"), ("longest", "u1"), ("most", ">f4"),
+        ("first", ">u4"), ("last", ">u4"), ("offset", ">i8"), ("length", ">i4"),
+    ]
+)  # fmt: skip
+"""A term's entry in the term file: how many documents have it, where its list is, and more."""
+
+NUMBER = np.dtype([("code", "u1"), ("value", "<i4")])
+"""A number in a pickle."""
+
+FRONT = np.dtype(
+    [
+        ("magic", "S4"), ("length", ">i4"), ("open", "S3"), ("count", NUMBER), ("last", NUMBER),
+        ("float", "S1"), ("most", ">f8"), ("level", "S1"), ("packed", "u1"), ("short", "S1"), ("shortest", "u1"),
+        ("long", "S1"), ("longest", "u1"), ("close", "S2"),
+    ]
+)  # fmt: skip
+"""The beginning of a posting list: a length and the pickle of six numbers. Then comes the pickle of the documents as
+differences, of the weights, and of the frequencies in four bytes each; that of a long list is packed."""
+BEFORE_BLOCK = 8
+"""Bytes of a list that its length does not count."""
+OPEN, WEIGHTED, ALL_ONE, CLOSE = b"\x80\x03(", b"t(", b"tN", b"\x87."
+TUPLE, INTEGER = b"t", ord("J")
+VALUES = np.dtype([("code", "S1"), ("size", "<u4")])
+
+SHORT = 24
+"""Postings of a list up to which packing it is not worth the time."""
+LEVEL = 1
 
 WORD_BYTES = 110
 """A word of a lexicon: the string, and its places in what searches are made on."""
 
 MOST_OFTEN = 65_535
-TERM_DOCS = 5
+FIELD = struct.Struct("!H")
 KEY = 8
 """Before each key come two lengths, its own and its value's; the key begins with two bytes for the field."""
 
@@ -88,10 +116,10 @@ NOTHING = PostingList(np.zeros(0, np.int32), np.zeros(0, np.uint16))
 class FieldLists(NamedTuple):
     """Every list of a field, one after the other: the terms in order, and how many documents each has."""
 
-    words: list[str]
+    words: list[bytes]
     counts: Numbers
-    docs: NDArray[np.integer[Any]]
-    weights: NDArray[np.integer[Any]]
+    docs: Docs
+    weights: Counts
 
 
 # --- words --------------------------------------------------------------------------------------------------
@@ -188,7 +216,7 @@ class Segment:
         self._terms = reader._terms
         self._lock = threading.Lock()
         self._lexicons: dict[str, Lexicon] = {}
-        if self._terms._tindex.hashtype != MD5:
+        if self._terms._tindex.hashtype != CRC:
             raise ValueError("the terms are not found by the hash that they should be")
         scored = [name for name, field in reader.schema.items() if field.scorable]
         # Whoosh opens the files of columns on demand: after a commit they may be gone.
@@ -218,11 +246,12 @@ class Segment:
     def held(self, field: str, term: str) -> PostingList:
         """The documents that hold a term, deleted ones included."""
         with reading():
-            info = self._find(self._terms._keycoder(field, term.encode()))
-            if info is None:
+            entry = self._find(self._terms._keycoder(field, term.encode()))
+            if entry is None:
                 return NOTHING
-            _, _, count, *_, offset, length = TERM.unpack(info)
-            return _decode(os.pread(self._terms._postfile.fileno(), length, offset), count)
+            (info,) = np.frombuffer(entry, INFO)
+            raw = os.pread(self._terms._postfile.fileno(), int(info["length"]), int(info["offset"]))
+            return _decode(raw, int(info["docs"]))
 
     def _find(self, key: bytes) -> bytes | None:
         """The entry of a key in the term file, found as Whoosh does, in a quarter of its time.
@@ -230,14 +259,14 @@ class Segment:
         Whoosh seeks and then reads: two threads would read each other's bytes.
         """
         file = self._terms._dbfile.fileno()
-        hashed = int.from_bytes(md5(key, usedforsecurity=False).digest()[-4:], "big")
+        hashed = zlib.crc32(key)
         start, slots = self._terms._tindex.tables[hashed & 255]
         for nth in range(hashed >> 8, (hashed >> 8) + slots):
             found, place = SLOT.unpack(os.pread(file, SLOT.size, start + nth % slots * SLOT.size))
             if not place:
                 break
             if found == hashed:
-                entry = os.pread(file, KEY + len(key) + TERM.size, place)
+                entry = os.pread(file, KEY + len(key) + INFO.itemsize, place)
                 if entry[KEY : KEY + len(key)] == key and INT.unpack_from(entry) == (len(key),):
                     return entry[KEY + len(key) :]
         return None
@@ -253,50 +282,81 @@ class Segment:
                     raise StoreBroken(f"the text index is torn: {term!r} is not found", "memd doctor --fix")
 
     def lists(self, field: str) -> FieldLists:
-        """Every list of a field; not kept, and not for more than some thousand documents."""
-        terms, lists = self._terms._dbfile.fileno(), self._terms._postfile.fileno()
+        """Every list of a field; not kept."""
         with reading():
             with self._lock:
-                places, words, counts = _terms(self._terms, field)
-            held = []
-            for place, count in zip(places.tolist(), counts.tolist(), strict=True):
-                *_, offset, length = TERM.unpack(os.pread(terms, TERM.size, place))
-                held.append(_decode(os.pread(lists, length, offset), count))
-        return FieldLists(words, counts, *map(np.concatenate, zip(NOTHING, *held, strict=True)))
+                words, infos = _terms(self._terms, field)
+            file = self._terms._postfile.fileno()
+            raw = os.pread(file, os.fstat(file).st_size, 0)
+            return FieldLists(words, infos["docs"].astype(np.int64), *_decode_all(raw, infos))
 
     def lexicon(self, field: str) -> Lexicon:
         """Every term of a field, read once."""
         if field not in self._lexicons:
             with reading(), self._lock:
                 if field not in self._lexicons:
-                    self._lexicons[field] = Lexicon(*_terms(self._terms, field)[1:])
+                    words, infos = _terms(self._terms, field)
+                    self._lexicons[field] = Lexicon([word.decode() for word in words], infos["docs"].astype(np.int64))
         return self._lexicons[field]
 
 
 def _decode(raw: bytes, count: int) -> PostingList:
-    """Decode the blocks of a posting list: documents as differences, frequencies in four bytes each."""
-    if raw[:4] != MAGIC:
-        raise ValueError("a posting list does not begin where it should")
-    steps: list[int] = []
-    often = b""
-    at, before, more = len(MAGIC), 0, True
-    while more:
-        (length,) = INT.unpack_from(raw, at)
-        more, at = length > 0, at + INT.size
-        stream = io.BytesIO(raw[at : at + abs(length)])
-        _, last, _, packed, *_ = pickle.load(stream)
-        data = stream.read()
-        ids, _, values = pickle.loads(zlib.decompress(data) if packed else data)
-        # Each block starts from zero.
-        steps.append(ids[0] - before)
-        steps += ids[1:]
-        often += values
-        at, before = at + abs(length), last
-    docs = np.cumsum(np.array(steps, np.int32), dtype=np.int32)
-    weights = np.minimum(np.frombuffer(often, ">u4"), MOST_OFTEN).astype(np.uint16)
-    if len(docs) != count or len(weights) != count:
-        raise ValueError("a posting list is not as long as it should be")
-    return frozen(docs, weights)
+    """One posting list."""
+    (front,) = np.frombuffer(raw, FRONT, 1)
+    _check(front, len(raw), count)
+    data = zlib.decompress(raw[FRONT.itemsize :]) if front["packed"] else raw[FRONT.itemsize :]
+    steps = np.frombuffer(data, NUMBER, count, len(OPEN))["value"]
+    often = np.frombuffer(data, ">u4", count, len(data) - len(CLOSE) - 4 * count)
+    return frozen(np.cumsum(steps, dtype=np.int32), _bounded(often))
+
+
+def _decode_all(raw: bytes, infos: NDArray[Any]) -> PostingList:
+    """Posting lists, one after the other."""
+    counts, begins, lengths = (infos[name].astype(np.int64) for name in ("docs", "offset", "length"))
+    numbers, stops, starts = np.frombuffer(raw, np.uint8), begins + lengths, np.cumsum(counts) - counts
+    _check(numbers[begins[:, None] + np.arange(FRONT.itemsize)].view(FRONT)[:, 0], lengths, counts)
+    docs, weights, short = np.zeros(counts.sum(), np.int32), np.zeros(counts.sum(), np.uint16), counts <= SHORT
+    begins += FRONT.itemsize
+    for chosen, content in ((short, _short_content), (~short, _long_content)):
+        held = counts[chosen]
+        steps, often = content(raw, begins[chosen], stops[chosen], held)
+        # Each list begins with a document, and goes on with differences; what a sum has too much goes with it.
+        sums, firsts = np.cumsum(steps, dtype=np.int32), np.cumsum(held) - held
+        sums -= np.repeat(sums[firsts] - steps[firsts], held)
+        places = ranges(starts[chosen], held)
+        docs[places], weights[places] = sums, _bounded(often)
+    return PostingList(docs, weights)
+
+
+Content = tuple[NDArray[Any], NDArray[Any]]
+
+
+def _short_content(raw: bytes, begins: Numbers, stops: Numbers, counts: Numbers) -> Content:
+    """The differences and the frequencies of lists that are not packed."""
+    numbers = np.frombuffer(raw, np.uint8)
+    steps = numbers[ranges(begins + len(OPEN), counts * NUMBER.itemsize)].view(NUMBER)["value"]
+    return steps, numbers[ranges(stops - len(CLOSE) - 4 * counts, 4 * counts)].view(">u4")
+
+
+def _long_content(raw: bytes, begins: Numbers, stops: Numbers, counts: Numbers) -> Content:
+    """The same for packed lists."""
+    held, spans = counts.tolist(), zip(begins.tolist(), stops.tolist(), strict=True)
+    lists = [zlib.decompress(raw[begin:stop]) for begin, stop in spans]
+    steps = [data[len(OPEN) : len(OPEN) + NUMBER.itemsize * count] for data, count in zip(lists, held, strict=True)]
+    often = [data[-len(CLOSE) - 4 * count : -len(CLOSE)] for data, count in zip(lists, held, strict=True)]
+    return np.frombuffer(b"".join(steps), NUMBER)["value"], np.frombuffer(b"".join(often), ">u4")
+
+
+def _check(fronts: Any, lengths: Any, counts: Any) -> None:
+    """ValueError unless lists begin and end where they should."""
+    sound = (fronts["magic"] == MAGIC) & (fronts["count"]["value"] == counts)
+    if not np.all(sound & (lengths + fronts["length"] == BEFORE_BLOCK)):
+        raise ValueError("a posting list is not where it should be")
+
+
+def _bounded(often: NDArray[Any]) -> Counts:
+    bounded: Counts = np.minimum(often, MOST_OFTEN).astype(np.uint16)
+    return bounded
 
 
 def frozen(docs: Docs, weights: Counts) -> PostingList:
@@ -305,15 +365,15 @@ def frozen(docs: Docs, weights: Counts) -> PostingList:
     return PostingList(docs, weights)
 
 
-def _terms(terms: Any, field: str) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:
-    """The terms of a field, where the entry of each is, and how many documents it has.
+def _terms(terms: Any, field: str) -> tuple[list[bytes], NDArray[Any]]:
+    """The terms of a field, and their entries.
 
     A field's keys are together and in order; the places of all keys are at the end of the file.
     """
     number = terms._fieldmap.get(field)
     table = terms._tindex
     if number is None:
-        return np.zeros(0, np.int64), [], np.zeros(0, np.int64)
+        return [], np.zeros(0, INFO)
     form = np.dtype(table.extras["indextype"]).newbyteorder(">")
     places = np.frombuffer(table.dbfile.get(table.indexbase, table.indexlen * form.itemsize), form).astype(np.int64)
     raw = table.dbfile.get(0, table.endofdata)
@@ -322,9 +382,9 @@ def _terms(terms: Any, field: str) -> tuple[NDArray[np.int64], list[str], NDArra
     if not np.array_equal(ends + _unsigned(numbers, places + 4), np.append(places[1:], len(raw))):
         raise ValueError("a term does not end where the next one begins")
     of_field = (numbers[places + KEY] == number >> 8) & (numbers[places + KEY + 1] == number & 255)
-    places, ends = places[of_field], ends[of_field]
-    words = [raw[start:end].decode() for start, end in zip((places + KEY + 2).tolist(), ends.tolist(), strict=True)]
-    return ends, words, _unsigned(numbers, ends + TERM_DOCS)
+    places, ends = places[of_field] + KEY + FIELD.size, ends[of_field]
+    words = [raw[start:end] for start, end in zip(places.tolist(), ends.tolist(), strict=True)]
+    return words, numbers[ends[:, None] + np.arange(INFO.itemsize)].view(INFO)[:, 0]
 
 
 def _unsigned(numbers: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -337,32 +397,16 @@ def _unsigned(numbers: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[
 
 # --- writing ------------------------------------------------------------------------------------------------
 
-BLOCK = 4_096
-"""Postings per block; Whoosh's 128 let it skip blocks, but memd reads every list whole."""
-
 GATHERED = 200_000
 """Words that wait to be counted; what is counted takes a fifth of the room."""
 
 PROTOCOL = 3
 """The oldest pickle that knows bytes."""
 
-LONG = 256
-"""Bytes of a list from which packing it is worth the time."""
-LEVEL = 3
-
-PLACE = struct.Struct("!II")
-TABLE = struct.Struct("!qi")
-FIELD = struct.Struct("!H")
 TABLES = 256
-
-INFO = np.dtype(
-    [
-        ("flags", "u1"), ("total", ">f4"), ("docs", ">u4"), ("shortest", "u1"), ("longest", "u1"), ("most", ">f4"),
-        ("first", ">u4"), ("last", ">u4"), ("offset", ">i8"), ("length", ">i4"),
-    ]
-)  # fmt: skip
-"""A term's entry, as in TERM."""
-assert INFO.itemsize == TERM.size
+PLACE = np.dtype([("key", ">u4"), ("value", ">u4"), ("field", ">u2")])
+TABLE = np.dtype([("place", ">i8"), ("slots", ">i4")])
+SLOTS = np.dtype([("hash", ">u4"), ("place", ">i8")])
 
 
 class SegmentBuilder:
@@ -392,7 +436,7 @@ class SegmentBuilder:
         live[np.fromiter(deleted, np.int64)] = False
         # Where each document goes; those that are deleted go nowhere.
         places = np.cumsum(live) - 1 + self.size
-        self._numbers.extend(segment.chunks[live].tolist())
+        self._numbers.frombytes(segment.chunks[live].tobytes())
         self._lines.join(segment.lines, np.flatnonzero(live))
         for name, field in self._fields.items():
             field.join(segment.lists(name), live, places, segment.lengths[name][live].astype(np.int64))
@@ -404,10 +448,13 @@ class SegmentBuilder:
     def files(self) -> Iterator[tuple[str, bytes]]:
         """The files, by how their names end."""
         bytes_of = {name: self._bytes(field.sizes) for name, field in self._fields.items()}
-        lists = bytearray()
-        used = {name: field for name, field in self._fields.items() if field.terms}
-        terms = {name: _write_lists(field.lists(), bytes_of[name], lists) for name, field in used.items()}
-        yield ".pst", bytes(lists)
+        file = bytearray()
+        terms = {}
+        for name, field in self._fields.items():
+            lists = field.lists()
+            if lists.words:
+                terms[name] = lists.words, _write_lists(lists, bytes_of[name], file)
+        yield ".pst", bytes(file)
         yield ".trm", _term_file(terms)
         yield ".number.col", np.array(self._numbers, ">i8").tobytes()
         yield LINES, self._lines.file()
@@ -435,6 +482,7 @@ class _Field:
         """How many documents are counted; the words of the others are gathered."""
         self._parts: list[list[NDArray[np.int32]]] = []
         """Terms, documents, and how often the one is in the other; the documents never get smaller."""
+        self._joined: list[FieldLists] = []
 
     def add(self, words: Sequence[str]) -> None:
         self.sizes.append(len(words))
@@ -443,14 +491,16 @@ class _Field:
             self._count()
 
     def join(self, lists: FieldLists, live: NDArray[np.bool_], places: Numbers, sizes: Numbers) -> None:
-        """Add the lists of another segment."""
+        """Add the lists of another segment, without what is deleted."""
         self._count()
         words, counts, docs, often = lists
-        terms = np.repeat(np.fromiter(map(self.terms.__getitem__, words), np.int32, len(words)), counts)
-        kept = live[docs]
-        order = np.argsort(docs[kept], kind="stable")
-        self._parts.append([part[kept][order].astype(np.int32) for part in (terms, places[docs], often)])
-        self.sizes.extend(sizes.tolist())
+        if not live.all():
+            kept = live[docs]
+            counts = np.bincount(np.repeat(np.arange(len(words)), counts)[kept], minlength=len(words))
+            docs, often = docs[kept], often[kept]
+            words, counts = list(compress(words, counts)), counts[counts > 0]
+        self._joined.append(FieldLists(words, counts, places[docs].astype(np.int32), often))
+        self.sizes.frombytes(sizes.tobytes())
         self._counted = len(self.sizes)
 
     def _count(self) -> None:
@@ -464,97 +514,173 @@ class _Field:
         self._counted = len(self.sizes)
 
     def lists(self) -> FieldLists:
+        """Those that were joined, then those of what was added, as one."""
         self._count()
         terms, docs, often = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
-        used = np.zeros(len(self.terms), bool)
-        used[terms] = True
-        words = sorted(word for word, number in self.terms.items() if used[number])
-        ranks = np.zeros(len(self.terms), np.int32)
-        ranks[np.fromiter(map(self.terms.__getitem__, words), np.int64, len(words))] = np.arange(len(words))
-        terms = ranks[terms]
-        order, counts = np.argsort(terms, kind="stable"), np.bincount(terms, minlength=len(words))
-        return FieldLists(words, counts, docs[order].astype(np.int64), often[order].astype(np.int64))
+        order, counts = np.argsort(terms, kind="stable"), np.bincount(terms, minlength=len(self.terms))
+        added = FieldLists([word.encode() for word in self.terms], counts, docs[order], _bounded(often[order]))
+        return _merged([*self._joined, added])
 
 
-def _write_lists(lists: FieldLists, lengths: NDArray[np.uint8], file: bytearray) -> tuple[list[bytes], bytes]:
-    """Append the lists of a field to the file of lists; returns its words, and their entries for the term file."""
-    words, counts, docs, often = lists
+def _merged(parts: Sequence[FieldLists]) -> FieldLists:
+    """The lists of some segments as one: those of a term one after the other, in the order of the segments."""
+    words = sorted(set().union(*(part.words for part in parts)))
+    numbers = dict(zip(words, range(len(words)), strict=True))
+    terms = [np.fromiter(map(numbers.__getitem__, part.words), np.int64, len(part.words)) for part in parts]
+    counts = np.zeros(len(words), np.int64)
+    for part, own in zip(parts, terms, strict=True):
+        counts[own] += part.counts
+    docs, weights = np.zeros(counts.sum(), np.int32), np.zeros(counts.sum(), np.uint16)
+    free = np.cumsum(counts) - counts
+    for part, own in zip(parts, terms, strict=True):
+        places = ranges(free[own], part.counts)
+        docs[places], weights[places] = part.docs, part.weights
+        free[own] += part.counts
+    return FieldLists(words, counts, docs, weights)
+
+
+def _woven(*columns: tuple[NDArray[Any], Numbers]) -> tuple[NDArray[np.uint8], Numbers]:
+    """Rows of bytes, one after the other, and where each ends: of every column the next so many bytes."""
+    sizes = np.stack([size for _, size in columns], axis=1)
+    ends = np.cumsum(sizes).reshape(sizes.shape)
+    woven = np.zeros(sizes.sum(), np.uint8)
+    for nth, (content, size) in enumerate(columns):
+        woven[ranges(ends[:, nth] - size, size)] = np.ascontiguousarray(content).view(np.uint8)
+    return woven, ends[:, -1]
+
+
+def _whole(content: NDArray[Any]) -> tuple[NDArray[Any], Numbers]:
+    """A column of which each row has one element."""
+    return content, np.full(len(content), content.itemsize)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    numbers = np.zeros(len(values), NUMBER)
+    numbers["code"], numbers["value"] = INTEGER, values
+    return numbers
+
+
+def _write_lists(lists: FieldLists, lengths: NDArray[np.uint8], file: bytearray) -> NDArray[Any]:
+    """Append the lists of a field to the file of lists; returns their entries for the term file."""
+    _, counts, docs, often = lists
     ends = np.cumsum(counts)
-    starts, blocks = ends - counts, -(-counts // BLOCK)
-    first = np.cumsum(blocks) - blocks
-    begins = np.repeat(starts, blocks) + BLOCK * (np.arange(blocks.sum()) - np.repeat(first, blocks))
-    stops = np.append(begins[1:], len(docs))
-    held = lengths[docs]
-    shortest, longest = np.minimum.reduceat(held, begins), np.maximum.reduceat(held, begins)
-    least, most = np.minimum.reduceat(often, begins), np.maximum.reduceat(often, begins)
-    steps = np.diff(docs, prepend=0)
-    steps[begins] = docs[begins]
-    opens, closes = np.zeros(len(begins), bool), np.zeros(len(begins), bool)
-    opens[first], closes[first + blocks - 1] = True, True
-    columns = (begins, stops, docs[stops - 1], least, most, shortest, longest, opens, closes)
-    places = [len(file)]
-    step_list, often_list, raw = steps.tolist(), often.tolist(), often.astype(">u4").tobytes()
-    for begin, stop, *facts in zip(*(column.tolist() for column in columns), strict=True):
-        _write_block(file, step_list[begin:stop], often_list[begin:stop], raw[4 * begin : 4 * stop], *facts)
-        if facts[-1]:
-            places.append(len(file))
-    infos = np.zeros(len(words), INFO)
-    infos["total"], infos["docs"] = np.add.reduceat(often, starts), counts
-    infos["shortest"], infos["longest"] = np.minimum.reduceat(shortest, first), np.maximum.reduceat(longest, first)
-    infos["most"], infos["first"], infos["last"] = np.maximum.reduceat(most, first), docs[starts], docs[ends - 1]
-    infos["offset"], infos["length"] = places[:-1], np.diff(places)
-    return [word.encode() for word in words], infos.tobytes()
+    starts, held = ends - counts, lengths[docs]
+    infos = np.zeros(len(counts), INFO)
+    infos["total"], infos["docs"] = np.add.reduceat(often, starts, dtype=np.int64), counts
+    infos["shortest"], infos["longest"] = np.minimum.reduceat(held, starts), np.maximum.reduceat(held, starts)
+    infos["most"], infos["first"], infos["last"] = np.maximum.reduceat(often, starts), docs[starts], docs[ends - 1]
+    steps = np.diff(docs, prepend=np.int32(0))
+    steps[starts] = docs[starts]
+    columns = _numbers(steps), _numbers(often), often.astype(">u4")
+    short = counts <= SHORT
+    for chosen, write in ((short, _short_lists), (~short, _long_lists)):
+        if chosen.any():
+            content, sizes = write(infos[chosen], starts[chosen], columns)
+            infos["length"][chosen], infos["offset"][chosen] = sizes, len(file) + np.cumsum(sizes) - sizes
+            file += content
+    return infos
 
 
-def _write_block(
-    file: bytearray, steps: list[int], often: list[int], raw: bytes, last: int, least: int, most: int, shortest: int,
-    longest: int, opens: bool, closes: bool,
-) -> None:  # fmt: skip
-    """One block of a list: what it holds in short, then documents as differences, weights and frequencies."""
-    weights = None if most == 1 else float(most) if least == most else tuple(map(float, often))
-    data = pickle.dumps((tuple(steps), weights, raw), PROTOCOL)
-    level = LEVEL if len(data) > LONG else 0
-    if level:
-        data = zlib.compress(data, level)
-    info = pickle.dumps((len(steps), last, float(most), level, shortest, longest), PROTOCOL)
-    length = len(info) + len(data)
-    file += (MAGIC if opens else b"") + INT.pack(-length if closes else length) + info + data
+def _fronts(infos: NDArray[Any], sizes: Numbers, packed: int) -> NDArray[Any]:
+    """The beginnings of lists, of which the rest has these sizes."""
+    number = (INTEGER, 0)
+    blank = (MAGIC, 0, OPEN, number, number, b"G", 0, b"K", packed, b"K", 0, b"K", 0, b"t.")
+    fronts = np.full(len(infos), np.array(blank, FRONT))
+    # Negative, since no other block of the list follows.
+    fronts["length"] = BEFORE_BLOCK - FRONT.itemsize - sizes
+    fronts["count"]["value"], fronts["last"]["value"] = infos["docs"], infos["last"]
+    for name in ("most", "shortest", "longest"):
+        fronts[name] = infos[name]
+    return fronts
 
 
-def _term_file(fields: Mapping[str, tuple[list[bytes], bytes]]) -> bytes:
+Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+def _short_lists(infos: NDArray[Any], starts: Numbers, columns: Columns) -> tuple[bytes, Numbers]:
+    """Lists as they are in the file, and their sizes; documents, weights and frequencies begin at the same places."""
+    steps, weights, values = columns
+    counts, weighted, rows = infos["docs"].astype(np.int64), infos["most"] > 1, len(infos)
+    some, places = counts * weighted, ranges(starts, counts)
+    middle, head = np.where(weighted, WEIGHTED, ALL_ONE), np.full(rows, np.array((b"B", 0), VALUES))
+    head["size"] = values.itemsize * counts
+    data, ends = _woven(
+        _whole(np.full(rows, OPEN)),
+        (steps[places], NUMBER.itemsize * counts),
+        _whole(middle),
+        (weights[ranges(starts, some)], NUMBER.itemsize * some),
+        (np.full(weighted.sum(), TUPLE), weighted.astype(np.int64)),
+        _whole(head),
+        (values[places], head["size"].astype(np.int64)),
+        _whole(np.full(rows, CLOSE)),
+    )
+    sizes = np.diff(ends, prepend=0)
+    woven, ends = _woven(_whole(_fronts(infos, sizes, 0)), (data, sizes))
+    return woven.tobytes(), np.diff(ends, prepend=0)
+
+
+def _long_lists(infos: NDArray[Any], starts: Numbers, columns: Columns) -> tuple[bytes, Numbers]:
+    """The same for lists that are packed, one after the other."""
+    steps, weights, values = (column.view(np.uint8).reshape(len(column), -1).data for column in columns)
+    data = []
+    for start, count, most in zip(starts.tolist(), infos["docs"].tolist(), infos["most"].tolist(), strict=True):
+        here = slice(start, start + count)
+        middle = (WEIGHTED, weights[here], TUPLE) if most > 1 else (ALL_ONE,)
+        head = np.array((b"B", 4 * count), VALUES).tobytes()
+        data.append(zlib.compress(b"".join((OPEN, steps[here], *middle, head, values[here], CLOSE)), LEVEL))
+    sizes = np.fromiter(map(len, data), np.int64, len(data))
+    fronts = _fronts(infos, sizes, LEVEL).view(f"V{FRONT.itemsize}").tolist()
+    return b"".join(chain.from_iterable(zip(fronts, data, strict=True))), sizes + FRONT.itemsize
+
+
+def _term_file(fields: Mapping[str, tuple[list[bytes], NDArray[Any]]]) -> bytes:
     """Whoosh's hash file of the terms of each field, with the places of all keys at its end."""
-    data, size = bytearray(b"HSH3" + bytes([MD5]) + bytes(8)), INFO.itemsize
-    tables: list[list[tuple[int, int]]] = [[] for _ in range(TABLES)]
-    places: list[int] = []
+    data = bytearray(b"HSH3" + bytes([CRC]) + bytes(8))
+    hashes, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number, (words, infos) in enumerate(fields.values()):
-        prefix = FIELD.pack(number)
-        for nth, word in enumerate(words):
-            key, place = prefix + word, len(data)
-            data += PLACE.pack(len(key), size) + key + infos[nth * size : (nth + 1) * size]
-            hashed = int.from_bytes(md5(key, usedforsecurity=False).digest()[-4:], "big")
-            tables[hashed & 255].append((hashed, place))
-            places.append(place)
-    directory = bytearray()
-    for entries in tables:
-        directory += TABLE.pack(len(data), 2 * len(entries))
-        data += _hash_table(entries)
-    data += directory
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        heads = np.full(len(words), np.array((0, INFO.itemsize, number), PLACE))
+        heads["key"] = lengths + FIELD.size
+        letters = np.frombuffer(b"".join(words), np.uint8)
+        entries, ends = _woven(
+            (heads, np.full(len(words), PLACE.itemsize)),
+            (letters, lengths),
+            (infos, np.full(len(words), INFO.itemsize)),
+        )
+        before = zlib.crc32(FIELD.pack(number))
+        hashes.append(np.fromiter((zlib.crc32(word, before) for word in words), np.int64, len(words)))
+        places.append(len(data) + np.append(0, ends[:-1]))
+        data += entries.tobytes()
+    every = np.concatenate(places)
+    tables, directory = _hash_tables(np.concatenate(hashes), every)
+    directory["place"] += len(data)
+    data += tables.tobytes() + directory.tobytes()
     start = len(data)
-    form = "I" if not places or places[-1] < 1 << 32 else "q"
+    form = "I" if not len(every) or every[-1] < 1 << 32 else "q"
     numbers = {name: number for number, name in enumerate(fields)}
-    extras = {"fieldmap": numbers, "indextype": form, "indexlen": len(places)}
-    data += pickle.dumps(extras, PROTOCOL) + np.array(places, np.dtype(form).newbyteorder(">")).tobytes()
+    extras = {"fieldmap": numbers, "indextype": form, "indexlen": len(every)}
+    data += pickle.dumps(extras, PROTOCOL) + every.astype(np.dtype(form).newbyteorder(">")).tobytes()
     data += INT.pack(len(data) - start)
     return bytes(data)
 
 
-def _hash_table(entries: list[tuple[int, int]]) -> bytes:
-    """Twice as many slots as entries; where a slot is taken, the next free one."""
-    slots = 2 * len(entries)
-    table = [(0, 0)] * slots
-    for entry in entries:
-        slot = (entry[0] >> 8) % slots
-        while table[slot][1]:
-            slot = (slot + 1) % slots
-        table[slot] = entry
-    return b"".join([SLOT.pack(*entry) for entry in table])
+def _hash_tables(hashes: Numbers, places: Numbers) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Tables with twice as many slots as entries, and where each begins; a taken slot leads to the next free one."""
+    counts = np.bincount(hashes & 255, minlength=TABLES)
+    directory = np.zeros(TABLES, TABLE)
+    directory["slots"], directory["place"] = 2 * counts, SLOTS.itemsize * 2 * (np.cumsum(counts) - counts)
+    slots, bases = 2 * counts, 2 * (np.cumsum(counts) - counts)
+    wanted = (hashes >> 8) % slots[hashes & 255]
+    order = np.lexsort((wanted, hashes & 255))
+    hashes, places, wanted, table = hashes[order], places[order], wanted[order], hashes[order] & 255
+    # In order, each has the slot that it wants or the one after that before it; so far apart, no table meets the next.
+    apart, nth = table * (3 * int(counts.max()) + 1), np.arange(len(order))
+    at = np.maximum.accumulate(apart + wanted - nth) + nth - apart
+    tables, fits = np.zeros(slots.sum(), SLOTS), at < slots[table]
+    entries = np.zeros(len(order), SLOTS)
+    entries["hash"], entries["place"] = hashes, places
+    tables[(bases[table] + at)[fits]] = entries[fits]
+    for late in np.flatnonzero(~fits).tolist():
+        own = tables[bases[table[late]] :][: slots[table[late]]]
+        own[np.argmin(own["place"])] = entries[late]
+    return tables, directory

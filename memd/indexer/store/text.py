@@ -31,7 +31,8 @@ from memd.indexer.store.segment import LINES, TORN, Segment, SegmentBuilder, rea
 from memd.models import Chunk, grouped
 
 FORMAT = 5
-"""The version of the format; an index of another version is built again. (5: the languages of chunks.)"""
+FORMAT = 6
+"""The version of the format; an index of another version is built again. (6: numbers of four bytes in all lists.)"""
 
 FIELDS = ("heading", "body", "exact")
 SCHEMA = fields.Schema(
