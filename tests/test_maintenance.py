@@ -15,22 +15,19 @@ from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon.embedding import thread as embedding_thread
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.handlers.handler_context import HandlerContext
-from memd.daemon.jobs import maintenance as maintenance_module
-from memd.daemon.jobs.maintenance import MOST_LARGE, IndexMaintenance
+from memd.daemon.jobs.maintenance import MANY_LARGE, MOST_LARGE, IndexMaintenance
 from memd.daemon.process.health import Health
-from memd.daemon.writer import tasks
+from memd.daemon.serving.events import LOOKED
 from memd.daemon.writer import worker as worker_module
-from memd.daemon.writer.queue import Batch, IndexingJob
-from memd.daemon.writer.tasks import forget_workspace, scan_workspaces, use_built_text
+from memd.daemon.writer.tasks import forget_workspace, scan_workspaces, use_built_text, use_joined_text
 from memd.daemon.writer.worker import Worker
-from memd.indexer.indexing.ingest import PLAIN
 from memd.indexer.maintenance import doctor
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.model import embedding_server
 from memd.indexer.query.meaning import question_vector
 from memd.indexer.store import vector_table
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
-from memd.indexer.store.text import LARGE
+from memd.indexer.store.text import LARGE, TextIndex
 from memd.models import Chunk, Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
@@ -229,22 +226,58 @@ def test_a_server_that_gets_other_weights_under_the_same_name_is_another_model(
         server.stop()
 
 
-def test_what_was_joined_is_left_when_too_much_happened_meanwhile(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def joined_elsewhere(worker: Worker, index: OwnIndex) -> tuple[Path, list[str]]:
+    """All segments of an index as one, made by another process, and what they were."""
+    pieces = index.text.pieces(1)
+    fresh = build_elsewhere(worker.stores.folder, index.id, segments=pieces)
+    return fresh, [segment.segment_id() for segment in pieces]
+
+
+def test_what_changes_while_segments_are_joined_stays_changed(worker: Worker) -> None:
+    index, gone = index_of(worker), {1_000, 1_150}
+    for first in (1_000, 1_100, 1_200):
+        worker.submit(save_chunks, index, range(first, first + 60)).result()
+    worker.submit(index.text.apply, (), [1_001]).result()
+    fresh, names = joined_elsewhere(worker, index)
+    worker.submit(index.text.apply, [(2_000, Chunk("robin 2000", 1, 1, ()))], gone).result()
+    known = index.text.ids()
+    assert worker.submit(use_joined_text, worker, index, fresh, names).result()
+    assert index.text.ids() == known and not known & gone and 2_000 in known
+    index.text.verify()
+    assert [segment.size for segment in index.text.postings().segments] == [180, 1]
+    again = TextIndex(index.text.folder)
+    assert again.ids() == known
+    again.close()
+
+
+def test_what_was_joined_is_left_when_its_segments_are_gone(worker: Worker) -> None:
     index = index_of(worker)
-    text, known = index.text, index.text.ids()
-    fresh = build_elsewhere(worker.stores.folder, index.id)
-    monkeypatch.setattr(tasks, "MOST_CHANGED", 0)
-    assert not worker.submit(use_built_text, worker, index, fresh, known | {999}).result()
-    monkeypatch.setattr(worker, "_batch", Batch("agent", (), PLAIN, jobs=[IndexingJob(1)]))
-    assert not worker.submit(use_built_text, worker, index, fresh, known).result()
-    monkeypatch.undo()
-    assert index.text is text
-    assert worker.submit(use_built_text, worker, index, fresh, known).result()
-    assert index.text is not text and index.text.ids() == known
+    fresh, names = joined_elsewhere(worker, index)
+    known = index.text.ids()
+    built = build_elsewhere(worker.stores.folder, index.id)
+    worker.submit(use_built_text, worker, index, built).result()
+    assert not worker.submit(use_joined_text, worker, index, fresh, names).result()
+    assert index.text.ids() == known
+    text = index.text
     worker.submit(forget_workspace, worker, "agent").result()
-    assert not worker.submit(use_built_text, worker, index, fresh, known).result()
+    worker.submit(use_built_text, worker, index, fresh).result()
+    assert not worker.submit(use_joined_text, worker, index, fresh, names).result()
+    assert index.open_text is None and not text.folder.exists()
+
+
+def test_an_import_is_joined_while_it_goes_on(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    maintenance = IndexMaintenance(worker, Embedding(worker, EmbeddingSettings(provider="none")))
+    monkeypatch.setattr(worker_module, "IDLE_SECONDS", 0.01)
+    worker.events.listen(LOOKED, maintenance.look_at_pieces)
+    index, most = index_of(worker), 0
+    for nth in range(4 * MANY_LARGE):
+        write_notes(index.workspace.root, {f"memory/2026-01-{nth:03}.md": day(nth)})
+        most = max(most, worker.submit(lambda: index.text.large).result())
+        worker.submit(scan_workspaces, worker).result()
+        while maintenance._thread is not None and index.text.large > 2 * MANY_LARGE:
+            maintenance._thread.join()
+    assert MANY_LARGE < most <= 2 * MANY_LARGE + 1
+    assert index.text.count() == 1 + 4 * MANY_LARGE * SECTIONS
 
 
 def save_chunks(index: OwnIndex, numbers: range) -> int:
@@ -267,7 +300,6 @@ def test_a_writer_that_never_rests_joins_too(worker: Worker, chunks: int, monkey
 def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance_module, "MANY_LARGE", MOST_LARGE + 2)
     embedding = Embedding(worker, EmbeddingSettings(provider="none"))
     embedding.backlog.add(index_of(worker).id, [1_000])
     maintenance, index = IndexMaintenance(worker, embedding), index_of(worker)
@@ -281,8 +313,8 @@ def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
             maintenance._thread.join()
         return index.text.large
 
-    assert pieces_after(MOST_LARGE + 1) == MOST_LARGE + 1 and maintenance._thread is None
-    assert pieces_after(2) == 1
+    assert pieces_after(MANY_LARGE) == MANY_LARGE and maintenance._thread is None
+    assert pieces_after(1) == 1
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
@@ -299,7 +331,8 @@ def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:
         thread.start()
     for _ in range(3):
         fresh = build_elsewhere(worker.stores.folder, index.id)
-        assert worker.submit(use_built_text, worker, index, fresh, index.text.ids()).result()
+        worker.submit(use_built_text, worker, index, fresh).result()
+        assert worker.submit(use_joined_text, worker, index, *joined_elsewhere(worker, index)).result()
     done.set()
     for thread in threads:
         thread.join()

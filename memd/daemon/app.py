@@ -29,7 +29,7 @@ from memd.daemon.jobs.maintenance import IndexMaintenance
 from memd.daemon.process import system
 from memd.daemon.process.health import log_failure, start_logging
 from memd.daemon.process.lock import Lock
-from memd.daemon.serving.events import IDLE, PUT_BACK
+from memd.daemon.serving.events import IDLE, LOOKED, PUT_BACK
 from memd.daemon.serving.server import Server, listen
 from memd.daemon.writer import tasks
 from memd.errors import ConfigError
@@ -114,6 +114,7 @@ class App:
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker
         self.ctx.events.listen(IDLE, self._when_idle)
+        self.ctx.events.listen(LOOKED, self.maintenance.look_at_pieces)
         self._release_from = 0.0
         self.ctx.events.listen(PUT_BACK, self._start_again)
         self.worker.start()

@@ -16,9 +16,10 @@ from whoosh import query
 
 from benchmarks.whoosh_scorer import K1, B, Scores, bm25, mean_length, query_terms, search, search_by_whoosh, whoosh_idf
 from memd.errors import StoreBroken
+from memd.indexer.store.lexicon import Lexicon
 from memd.indexer.store.lines import number_of
 from memd.indexer.store.postings import SETTLED, PostingCache
-from memd.indexer.store.segment import SHORT, Lexicon, PostingList
+from memd.indexer.store.segment import SHORT, PostingList
 from memd.indexer.store.text import MERGE_EVERY, TextIndex, document
 from memd.models import Chunk
 from tests.faults.agreement import rounds

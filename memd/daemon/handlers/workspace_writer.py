@@ -16,8 +16,8 @@ from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import left_out
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
+from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.own_stores import OwnIndex
-from memd.indexer.store.segment import similar_names
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, topics
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction

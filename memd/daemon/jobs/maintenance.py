@@ -6,13 +6,15 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.process.health import Stopping
 from memd.daemon.process.system import give_way
-from memd.daemon.writer.tasks import use_built_text, verify_text
+from memd.daemon.writer.queue import Turn
+from memd.daemon.writer.tasks import use_joined_text, verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
@@ -25,8 +27,8 @@ log = logging.getLogger("memd.maintenance")
 MOST_LARGE = 3
 """Large segments of one index: with more of them, looking up a new word takes noticeably longer."""
 
-MANY_LARGE = 40
-"""With so many they are joined also while vectors are being made, which takes hours after a first import."""
+MANY_LARGE = 10
+"""With more they are joined at once: in the middle of an import, and while vectors are being made."""
 
 RETRY_SECONDS = 600.0
 
@@ -46,21 +48,34 @@ class IndexMaintenance:
 
     def look(self) -> None:
         """Begin what there is to do; called by the writer, which must not wait for it."""
-        if self.embedding.warming or (self._thread and self._thread.is_alive()):
+        if self._occupied:
             return
-        embeds = self.embedding.at_work
-        indexes = self.worker.stores.indexes.values()
-        opened = [(index, text) for index in indexes if (text := index.open_text) is not None]
-        cold, most = (None, MANY_LARGE) if embeds else (self._cold(opened), MOST_LARGE)
-        pieces = next((index for index, text in opened if text.large > most), None)
-        if cold is not None:
+        if self.embedding.at_work:
+            self.look_at_pieces()
+        elif (cold := self._cold()) is not None:
             self._begin(self._read_ahead, cold)
-        elif pieces is not None and time.monotonic() >= self._join_from:
-            self._begin(self._join, pieces)
+        else:
+            self.look_at_pieces(MOST_LARGE)
 
-    def _cold(self, opened: Iterable[tuple[OwnIndex, TextIndex]]) -> OwnIndex | None:
+    def look_at_pieces(self, most: int = MANY_LARGE) -> None:
+        """Begin to join an index that is in more pieces; called by the writer too."""
+        if not self._occupied and time.monotonic() >= self._join_from:
+            index = next((index for index, text in self._opened() if text.large > most), None)
+            if index is not None:
+                self._begin(partial(self._join, most), index)
+
+    @property
+    def _occupied(self) -> bool:
+        return self.embedding.warming or (self._thread is not None and self._thread.is_alive())
+
+    def _opened(self) -> list[tuple[OwnIndex, TextIndex]]:
+        indexes = self.worker.stores.indexes.values()
+        return [(index, text) for index in indexes if (text := index.open_text) is not None]
+
+    def _cold(self) -> OwnIndex | None:
         """An index that was not read ahead since an import."""
-        return next((index for index, text in opened if self._warm.get(text) != text.large), None) or self._unopened()
+        cold = (index for index, text in self._opened() if self._warm.get(text) != text.large)
+        return next(cold, None) or self._unopened()
 
     def _unopened(self) -> OwnIndex | None:
         """An index that nobody has asked yet, where there is room for all; one that was closed again is left alone."""
@@ -102,17 +117,14 @@ class IndexMaintenance:
         self._warm[text] = text.large
         text.postings().warm()
 
-    def _join(self, index: OwnIndex) -> None:
-        started, large = time.monotonic(), index.text.large
-        known = index.text.ids()
-        fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE)
+    def _join(self, most: int, index: OwnIndex) -> None:
+        started, pieces = time.monotonic(), index.text.pieces(most)
+        fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE, pieces)
+        names = [segment.segment_id() for segment in pieces]
         try:
-            used = self.worker.submit(use_built_text, self.worker, index, fresh, known).result()
+            submitted = self.worker.submit(use_joined_text, self.worker, index, fresh, names, turn=Turn.BACKGROUND)
+            used = submitted.result()
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        took, ns = (time.monotonic() - started) * 1000, index.workspace.ns
-        if used:
-            log.info("joined ns=%s segments=%d ms=%.0f", ns, large, took)
-        else:
-            log.info("joining ns=%s is put off: it changed meanwhile", ns)
-            self._join_from = time.monotonic() + RETRY_SECONDS
+        took, how = (time.monotonic() - started) * 1000, "joined" if used else "changed meanwhile, joined later"
+        log.info("%s ns=%s segments=%d ms=%.0f", how, index.workspace.ns, len(pieces), took)

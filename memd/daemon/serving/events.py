@@ -42,6 +42,8 @@ UNLINKED = "unlinked"
 """Names or links of memories changed: `ns`."""
 IDLE = "idle"
 """The writer has had nothing to do for a while; told again and again."""
+LOOKED = "looked"
+"""The writer is between two steps, of an import too; told twice a second."""
 PUT_BACK = "put back"
 """A copy stands in the place of a ledger that was gone or damaged: the process must start again with it."""
 

@@ -40,8 +40,6 @@ log = logging.getLogger("memd.tasks")
 
 NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
-MOST_CHANGED = 500
-"""Chunks that may differ from what was built elsewhere: adding them takes less than a second."""
 
 
 # --- files ----------------------------------------------------------------------------------------------------
@@ -209,17 +207,18 @@ def verify_text(worker: Worker, ns: str) -> int:
     return worker.repair_text(index)
 
 
-def use_built_text(worker: Worker, index: OwnIndex, fresh: Path, known: set[int] | None = None) -> bool:
-    """Use a text index that another process built, and add what changed meanwhile; says whether it is used.
+def use_built_text(worker: Worker, index: OwnIndex, fresh: Path) -> None:
+    """Use a text index that another process built, and add what changed meanwhile."""
+    if worker.stores.indexes.get(index.workspace.ns) is index:
+        worker.stores.swap_text(index, fresh)
+        worker.repair_text(index)
 
-    With `known`, the chunks of the index when the building began, it is not used when too much happened since.
-    """
-    if worker.stores.indexes.get(index.workspace.ns) is not index:
+
+def use_joined_text(worker: Worker, index: OwnIndex, fresh: Path, joined: Sequence[str]) -> bool:
+    """Use what another process made of some segments; says whether they are still there."""
+    if worker.stores.indexes.get(index.workspace.ns) is not index or not index.text.adopt(fresh, joined):
         return False
-    if known is not None and (worker.importing or len(known ^ index.text.ids()) > MOST_CHANGED):
-        return False
-    worker.stores.swap_text(index, fresh)
-    worker.repair_text(index)
+    worker.stores.have_texts_read_again()
     return True
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from memd.config.schema import Settings
 from memd.daemon.process.health import Health, Stopping, log_failure
-from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, SAVED, UNEMBEDDED, UNLINKED, Events
+from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, LOOKED, SAVED, UNEMBEDDED, UNLINKED, Events
 from memd.daemon.writer.hints import Hints
 from memd.daemon.writer.ledger_guard import LedgerGuard
 from memd.daemon.writer.queue import Batch, IndexingJob, Task, TaskQueue, Turn, slices
@@ -182,6 +182,7 @@ class Worker:
             self._looked += RETRY_SECONDS
         self._restore_failed()
         self.stores.close_unused()
+        self.events.tell(LOOKED)
         for index in self.stores.indexes.values():
             # Not by how many are loose: a join takes a thousand chunks, and that may be fewer segments.
             if (text := index.open_text) is not None and text.small >= OVERFULL and text.loose:

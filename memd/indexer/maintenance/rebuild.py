@@ -8,16 +8,17 @@ import socket
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
-from memd.child import Child, ChildGone, encode, end_with_the_parent
+from memd.child import Child, ChildGone, encode, end_with_the_parent, receive
 from memd.errors import MemdError
 from memd.indexer.store import catalog, text
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 
-GENTLE = 15
+GENTLE = 5
 """The niceness of a build that nobody waits for."""
 
 
@@ -74,14 +75,14 @@ def reconcile_collection(stores: OwnStores, index: OwnIndex) -> bool:
 # --- a text index that is built anew ------------------------------------------------------------------------
 
 
-def build_elsewhere(state: Path, workspace: int, nice: int = 0) -> Path:
-    """Build in a child; returns the folder of the finished index."""
+def build_elsewhere(state: Path, workspace: int, nice: int = 0, segments: Sequence[Any] = ()) -> Path:
+    """Build in a child, from the ledger or of segments of the index; returns the folder of the finished index."""
     (state / BUILDING).mkdir(mode=0o700, exist_ok=True)
     # A folder for each: a rebuild that someone asked for may meet one that the daemon began by itself.
     fresh = Path(tempfile.mkdtemp(prefix=f"{workspace}.", dir=state / BUILDING))
     child = Child("memd-rebuild", "memd.indexer.maintenance.rebuild", *map(str, (state, workspace, fresh, nice)))
     try:
-        child.ready.result()
+        child.call(segments).result()
     except (ChildGone, *BUILD_ERRORS) as error:
         shutil.rmtree(fresh, ignore_errors=True)
         raise MemdError(f"the text index could not be built: {error}", "memd doctor") from error
@@ -94,13 +95,22 @@ def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> 
     os.nice(int(nice))
     connection = socket.socket(fileno=int(descriptor))
     end_with_the_parent(connection, code=1)
-    failure: Exception | None = None
+    with suppress(ConnectionError):
+        number, (segments,) = receive(connection)
+        failure = _build(Path(state), workspace, Path(fresh), segments)
+        connection.sendall(encode((number, failure)))
+
+
+def _build(state: Path, workspace: str, fresh: Path, segments: Sequence[Any]) -> Exception | None:
     try:
-        with closing(sqlite3.connect(f"file:{Path(state) / 'state.db'}?mode=ro", uri=True)) as ledger:
-            text.build(Path(fresh), catalog.all_chunk_texts(ledger, int(workspace)))
+        if segments:
+            text.build_joined(state / "text" / workspace, segments, fresh)
+            return None
+        with closing(sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)) as ledger:
+            text.build(fresh, catalog.all_chunk_texts(ledger, int(workspace)))
     except BUILD_ERRORS as error:
-        failure = error
-    connection.sendall(encode((0, failure)))
+        return error
+    return None
 
 
 if __name__ == "__main__":

@@ -14,11 +14,9 @@ import threading
 import weakref
 import zlib
 from array import array
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
@@ -27,12 +25,12 @@ from numpy.typing import NDArray
 
 from memd.errors import StoreBroken
 from memd.indexer.language.lines import Line
+from memd.indexer.store.lexicon import Lexicon
 from memd.indexer.store.lines import LinesBuilder, SegmentLines, ranges
 
 Docs = NDArray[np.int32]
 Counts = NDArray[np.uint16]
 Floats = NDArray[np.float32]
-Places = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 
 MAGIC = b"W3Bl"
@@ -47,6 +45,10 @@ INFO = np.dtype(
     ]
 )  # fmt: skip
 """A term's entry in the term file: how many documents have it, where its list is, and more."""
+
+TERM = struct.Struct("!BfIBBfIIqi")
+"""The same for one of them, which numpy takes longer to read."""
+assert INFO.itemsize == TERM.size
 
 NUMBER = np.dtype([("code", "u1"), ("value", "<i4")])
 """A number in a pickle."""
@@ -84,14 +86,8 @@ TORN = (
 )  # fmt: skip
 """The errors that reading a damaged file raises; only reading is guarded so widely."""
 
-LINES = ".lines"
-"""How the name of memd's own file of a segment ends; Whoosh removes it with the others."""
-
-LAST = chr(0x10FFFF)
-JOINT = "\n"
-NOWHERE: Places = np.zeros(0, np.int32)
-SIMILAR_PERCENT = 40
-"""The share of the letters of two names that must be the same, in the same order."""
+NUMBERS, LINES = ".number.col", ".lines"
+"""How the names of the chunks' numbers and of memd's own file of a segment end; Whoosh removes it with the others."""
 
 
 @contextmanager
@@ -120,84 +116,6 @@ class FieldLists(NamedTuple):
     counts: Numbers
     docs: Docs
     weights: Counts
-
-
-# --- words --------------------------------------------------------------------------------------------------
-
-
-class Lexicon:
-    """Sorted words, and how many documents have each; deleted ones count until their segment is joined."""
-
-    def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
-        self.words = words
-        self.counts = counts
-
-    def starting(self, prefix: str) -> range:
-        """The places of the words with this prefix."""
-        return range(bisect_left(self.words, prefix), bisect_right(self.words, prefix + LAST))
-
-    def containing(self, part: str) -> list[int]:
-        """The places of the words that contain these letters."""
-        if not part or JOINT in part:
-            return []
-        found, at = [], self._joined.find(part)
-        while at >= 0:
-            found.append(at)
-            at = self._joined.find(part, at + len(part))
-        # All at once, as numbers of one kind: each look-up of a Python number would copy all starts.
-        places: list[int] = np.unique(self._starts.searchsorted(np.array(found, np.int32), "right") - 1).tolist()
-        return places
-
-    def near(self, word: str, distance: int) -> list[tuple[int, int]]:
-        """The places of the words within this edit distance of `word`, with the distance; not the word itself.
-
-        An edit inserts, deletes or replaces a letter, or swaps two neighbours.
-        """
-        # Imported here: only mistyped words need it, and a start should not wait for it.
-        from rapidfuzz import process
-        from rapidfuzz.distance import OSA
-
-        found: list[tuple[int, int]] = []
-        for length in range(len(word) - distance, len(word) + distance + 1):
-            places, words = self._by_length.get(length, (NOWHERE, []))
-            close = process.extract_iter(word, words, scorer=OSA.distance, score_cutoff=distance)
-            found += [(int(places[nth]), int(edits)) for _, edits, nth in close if edits]
-        return found
-
-    def warm(self) -> None:
-        """Fill the caches."""
-        self.near("warming", 1)
-        self.containing("warming")
-
-    @cached_property
-    def _joined(self) -> str:
-        """All words in one string: searching it is faster than searching each."""
-        return JOINT.join(self.words)
-
-    # Arrays, since there may be hundreds of thousands of words: a list of numbers takes ten times as much.
-
-    @cached_property
-    def _starts(self) -> Places:
-        """Where each word begins in all of them."""
-        taken = self._lengths() + len(JOINT)
-        return (taken.cumsum() - taken).astype(np.int32)
-
-    @cached_property
-    def _by_length(self) -> dict[int, tuple[Places, list[str]]]:
-        lengths = self._lengths()
-        every = {length: np.flatnonzero(lengths == length).astype(np.int32) for length in np.unique(lengths).tolist()}
-        return {length: (places, [self.words[nth] for nth in places.tolist()]) for length, places in every.items()}
-
-    def _lengths(self) -> Places:
-        return np.fromiter(map(len, self.words), np.int32, len(self.words))
-
-
-def similar_names(name: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """Those of some names that are spelled most alike, for a hint."""
-    from rapidfuzz import fuzz, process
-
-    found = process.extract(name, list(names), scorer=fuzz.ratio, limit=most, score_cutoff=SIMILAR_PERCENT)
-    return [similar for similar, *_ in found]
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -249,9 +167,8 @@ class Segment:
             entry = self._find(self._terms._keycoder(field, term.encode()))
             if entry is None:
                 return NOTHING
-            (info,) = np.frombuffer(entry, INFO)
-            raw = os.pread(self._terms._postfile.fileno(), int(info["length"]), int(info["offset"]))
-            return _decode(raw, int(info["docs"]))
+            _, _, count, *_, offset, length = TERM.unpack(entry)
+            return _decode(os.pread(self._terms._postfile.fileno(), length, offset), count)
 
     def _find(self, key: bytes) -> bytes | None:
         """The entry of a key in the term file, found as Whoosh does, in a quarter of its time.
@@ -302,10 +219,12 @@ class Segment:
 
 def _decode(raw: bytes, count: int) -> PostingList:
     """One posting list."""
-    (front,) = np.frombuffer(raw, FRONT, 1)
-    _check(front, len(raw), count)
-    data = zlib.decompress(raw[FRONT.itemsize :]) if front["packed"] else raw[FRONT.itemsize :]
-    steps = np.frombuffer(data, NUMBER, count, len(OPEN))["value"]
+    if raw[:4] != MAGIC or INT.unpack_from(raw, 4)[0] + len(raw) != BEFORE_BLOCK:
+        raise ValueError("a posting list does not begin where it should")
+    data = raw[FRONT.itemsize :]
+    if count > SHORT:
+        data = zlib.decompress(data)
+    steps = _values(np.frombuffer(data, NUMBER, count, len(OPEN)))
     often = np.frombuffer(data, ">u4", count, len(data) - len(CLOSE) - 4 * count)
     return frozen(np.cumsum(steps, dtype=np.int32), _bounded(often))
 
@@ -334,8 +253,8 @@ Content = tuple[NDArray[Any], NDArray[Any]]
 def _short_content(raw: bytes, begins: Numbers, stops: Numbers, counts: Numbers) -> Content:
     """The differences and the frequencies of lists that are not packed."""
     numbers = np.frombuffer(raw, np.uint8)
-    steps = numbers[ranges(begins + len(OPEN), counts * NUMBER.itemsize)].view(NUMBER)["value"]
-    return steps, numbers[ranges(stops - len(CLOSE) - 4 * counts, 4 * counts)].view(">u4")
+    steps = numbers[ranges(begins + len(OPEN), counts * NUMBER.itemsize)].view(NUMBER)
+    return _values(steps), numbers[ranges(stops - len(CLOSE) - 4 * counts, 4 * counts)].view(">u4")
 
 
 def _long_content(raw: bytes, begins: Numbers, stops: Numbers, counts: Numbers) -> Content:
@@ -344,7 +263,7 @@ def _long_content(raw: bytes, begins: Numbers, stops: Numbers, counts: Numbers) 
     lists = [zlib.decompress(raw[begin:stop]) for begin, stop in spans]
     steps = [data[len(OPEN) : len(OPEN) + NUMBER.itemsize * count] for data, count in zip(lists, held, strict=True)]
     often = [data[-len(CLOSE) - 4 * count : -len(CLOSE)] for data, count in zip(lists, held, strict=True)]
-    return np.frombuffer(b"".join(steps), NUMBER)["value"], np.frombuffer(b"".join(often), ">u4")
+    return _values(np.frombuffer(b"".join(steps), NUMBER)), np.frombuffer(b"".join(often), ">u4")
 
 
 def _check(fronts: Any, lengths: Any, counts: Any) -> None:
@@ -352,6 +271,13 @@ def _check(fronts: Any, lengths: Any, counts: Any) -> None:
     sound = (fronts["magic"] == MAGIC) & (fronts["count"]["value"] == counts)
     if not np.all(sound & (lengths + fronts["length"] == BEFORE_BLOCK)):
         raise ValueError("a posting list is not where it should be")
+
+
+def _values(numbers: NDArray[Any]) -> NDArray[Any]:
+    if (numbers["code"] != INTEGER).any():
+        raise ValueError("a posting list has something else than numbers")
+    values: NDArray[Any] = numbers["value"]
+    return values
 
 
 def _bounded(often: NDArray[Any]) -> Counts:
@@ -416,6 +342,8 @@ class SegmentBuilder:
         self._lengths = lengths
         self._numbers = array("q")
         self._lines = LinesBuilder()
+        self._joined: list[tuple[Segment, NDArray[np.bool_], Docs]] = []
+        """Segments, which documents of each live, and where these go."""
         # Whoosh has the fields in the order of their names.
         self._fields = {name: _Field() for name in sorted(fields)}
 
@@ -438,8 +366,9 @@ class SegmentBuilder:
         places = np.cumsum(live) - 1 + self.size
         self._numbers.frombytes(segment.chunks[live].tobytes())
         self._lines.join(segment.lines, np.flatnonzero(live))
+        self._joined.append((segment, live, places.astype(np.int32)))
         for name, field in self._fields.items():
-            field.join(segment.lists(name), live, places, segment.lengths[name][live].astype(np.int64))
+            field.skip(segment.lengths[name][live].astype(np.int64))
 
     def totals(self) -> dict[str, int]:
         """The words of each field that has any, as the table of contents has them."""
@@ -451,12 +380,14 @@ class SegmentBuilder:
         file = bytearray()
         terms = {}
         for name, field in self._fields.items():
-            lists = field.lists()
+            # Each field for itself: the words of all segments at once take much memory.
+            joined = (_living(segment.lists(name), live, places) for segment, live, places in self._joined)
+            lists = _merged([*joined, field.lists()])
             if lists.words:
                 terms[name] = lists.words, _write_lists(lists, bytes_of[name], file)
         yield ".pst", bytes(file)
         yield ".trm", _term_file(terms)
-        yield ".number.col", np.array(self._numbers, ">i8").tobytes()
+        yield NUMBERS, np.array(self._numbers, ">i8").tobytes()
         yield LINES, self._lines.file()
         # Nothing is stored in the index, and Whoosh wants to hear that of each document.
         yield "._stored.col", bytes(self.size) + b"B"
@@ -482,7 +413,6 @@ class _Field:
         """How many documents are counted; the words of the others are gathered."""
         self._parts: list[list[NDArray[np.int32]]] = []
         """Terms, documents, and how often the one is in the other; the documents never get smaller."""
-        self._joined: list[FieldLists] = []
 
     def add(self, words: Sequence[str]) -> None:
         self.sizes.append(len(words))
@@ -490,16 +420,9 @@ class _Field:
         if len(self._gathered) > GATHERED:
             self._count()
 
-    def join(self, lists: FieldLists, live: NDArray[np.bool_], places: Numbers, sizes: Numbers) -> None:
-        """Add the lists of another segment, without what is deleted."""
+    def skip(self, sizes: Numbers) -> None:
+        """Go on behind documents that have so many words, and that somebody else counts."""
         self._count()
-        words, counts, docs, often = lists
-        if not live.all():
-            kept = live[docs]
-            counts = np.bincount(np.repeat(np.arange(len(words)), counts)[kept], minlength=len(words))
-            docs, often = docs[kept], often[kept]
-            words, counts = list(compress(words, counts)), counts[counts > 0]
-        self._joined.append(FieldLists(words, counts, places[docs].astype(np.int32), often))
         self.sizes.frombytes(sizes.tobytes())
         self._counted = len(self.sizes)
 
@@ -514,12 +437,22 @@ class _Field:
         self._counted = len(self.sizes)
 
     def lists(self) -> FieldLists:
-        """Those that were joined, then those of what was added, as one."""
+        """The lists of what was added."""
         self._count()
         terms, docs, often = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
         order, counts = np.argsort(terms, kind="stable"), np.bincount(terms, minlength=len(self.terms))
-        added = FieldLists([word.encode() for word in self.terms], counts, docs[order], _bounded(often[order]))
-        return _merged([*self._joined, added])
+        return FieldLists([word.encode() for word in self.terms], counts, docs[order], _bounded(often[order]))
+
+
+def _living(lists: FieldLists, live: NDArray[np.bool_], places: Docs) -> FieldLists:
+    """Lists without what is deleted, each document with its new number."""
+    words, counts, docs, often = lists
+    if not live.all():
+        kept = live[docs]
+        counts = np.bincount(np.repeat(np.arange(len(words)), counts)[kept], minlength=len(words))
+        docs, often = docs[kept], often[kept]
+        words, counts = list(compress(words, counts)), counts[counts > 0]
+    return FieldLists(words, counts, places[docs], often)
 
 
 def _merged(parts: Sequence[FieldLists]) -> FieldLists:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from memd.indexer.language.words import only_terms, stems_of
 from memd.indexer.store import cache_folder
 from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
-from memd.indexer.store.segment import LINES, TORN, Segment, SegmentBuilder, reading
+from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, reading
 from memd.models import Chunk, grouped
 
 FORMAT = 5
@@ -77,7 +78,7 @@ class TextIndex:
         self.small = sum(_live(segment) <= LARGE for segment in segments)
         """How many segments hold so little that they are joined here, at once or in turn."""
         self.large = sum(segment.doc_count_all() > LARGE for segment in segments)
-        """How many segments only a build in another process can join."""
+        """How many segments only another process can join."""
 
     def _open_or_make(self) -> Any:
         if cache_folder.format_of(self.folder) != FORMAT:
@@ -115,32 +116,70 @@ class TextIndex:
 
     def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: bool = False) -> None:
         """Add and drop chunks in one commit; after an error the index is as it was."""
-        try:
+        with self._writing():
             segments = self._index._segments()
             self._delete(segments, drop)
             # An edit joins nothing: it should be found at once, not after half a second of merging.
             joined = alike(segments) if join else []
-            builder = SegmentBuilder(FIELDS, LENGTHS)
-            for segment in joined:
-                builder.join(self._open_segment(segment), segment.deleted_docs())
+            builder = joining(self.folder, joined)
             for chunk_id, chunk in add:
                 builder.add(chunk_id, *document(chunk))
             # In the order that they had: what was read of the first ones stays true.
-            kept = [segment for segment in segments if segment not in joined and _live(segment)]
-            if builder.size:
-                kept.append(self._write_segment(builder))
-            failpoint("text-before-commit")
-            cache_folder.remove(self.folder)
-            self._publish(kept)
-            failpoint("text-after-commit")
-            self._sums = cache_folder.write(self.folder, self._sums)
-            self._count_segments()
+            kept = [segment for segment in segments if segment not in joined]
+            self._commit([*kept, self._write_segment(builder)] if builder.size else kept)
+
+    def adopt(self, fresh: Path, joined: Sequence[str]) -> bool:
+        """Use what `build_joined` made of some segments in their place; says whether they are still here."""
+        segments = self._index._segments()
+        former = [segment for segment in segments if segment.segment_id() in joined]
+        if len(former) < len(joined):
+            return False
+        with self._writing():
+            (made,) = FileStorage(str(fresh)).open_index(schema=SCHEMA)._segments()
+            whole, sizes = self.postings(), [segment.doc_count_all() for segment in segments]
+            living = whole.chunks[whole.live & np.repeat([segment in former for segment in segments], sizes)]
+            chunks = np.fromfile(fresh / made.make_filename(NUMBERS), ">i8")
+            for doc in np.flatnonzero(~np.isin(chunks, living)).tolist():
+                # It was deleted while the others were joined.
+                made.delete_document(doc)
+            self._sums |= cache_folder.sums_of(fresh)
+            for file in fresh.glob(made.make_filename("*")):
+                file.rename(self.folder / file.name)
+            # The largest first, as they are read as one.
+            segments[segments.index(former[0])] = made
+            self._commit([segment for segment in segments if segment not in former])
+        return True
+
+    def pieces(self, most: int) -> list[Any]:
+        """The segments to join so that so many are left, or fewer: the smallest, and those no larger than all before."""
+        with _reading(), self._lock:
+            segments = sorted(self._index._segments(), key=_live)
+        gathered, live = 0, 0
+        for segment in segments:
+            if len(segments) - gathered < most and _live(segment) > live:
+                break
+            gathered, live = gathered + 1, live + _live(segment)
+        return segments[:gathered]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             # The half-written files take up the space that is missing.
             self._sweep(self._index)
             raise disk_error(error) from error
         finally:
             self._renew()
+
+    def _commit(self, segments: Iterable[Any]) -> None:
+        """From now on the index has these segments, but for those of which nothing is left."""
+        failpoint("text-before-commit")
+        cache_folder.remove(self.folder)
+        self._publish([segment for segment in segments if _live(segment)])
+        failpoint("text-after-commit")
+        self._sums = cache_folder.write(self.folder, self._sums)
+        self._count_segments()
 
     def _delete(self, segments: list[Any], drop: Iterable[int]) -> None:
         """Mark chunks as deleted, in the segments that hold them."""
@@ -186,8 +225,7 @@ class TextIndex:
             return self._postings
 
     def _open_segment(self, segment: Any) -> Segment:
-        lines = SegmentLines(np.fromfile(self.folder / segment.make_filename(LINES), np.uint8))
-        return Segment(SegmentReader(self._index.storage, SCHEMA, segment), LENGTHS, lines)
+        return open_segment(self.folder, segment)
 
     def count(self) -> int:
         # Whoosh looks for the newest table of contents and then opens it: a commit may remove it in between.
@@ -239,11 +277,24 @@ class FollowedTextIndex(TextIndex):
                 self._postings, self._commit_seen = None, seen
 
 
+def open_segment(folder: Path, segment: Any) -> Segment:
+    lines = SegmentLines(np.fromfile(folder / segment.make_filename(LINES), np.uint8))
+    return Segment(SegmentReader(FileStorage(str(folder)), SCHEMA, segment), LENGTHS, lines)
+
+
+def joining(folder: Path, segments: Iterable[Any]) -> SegmentBuilder:
+    """The beginning of a segment: what lives of some others."""
+    builder = SegmentBuilder(FIELDS, LENGTHS)
+    for segment in segments:
+        builder.join(open_segment(folder, segment), segment.deleted_docs())
+    return builder
+
+
 def alike(segments: list[Any]) -> list[Any]:
     """Join segments of about one size as soon as there are enough of them.
 
     Every chunk is joined a few times in its life. More than `MERGE_MOST` chunks are not joined here, since a save would
-    wait for it; a rebuild in a process of its own joins those.
+    wait for it; a process of its own joins those.
     """
     return [segment for tier in _tiers(segments).values() for segment in _gathered(tier)]
 
@@ -296,4 +347,12 @@ def build(folder: Path, chunks: Iterable[tuple[int, Chunk]]) -> None:
     """A new index of many chunks in one segment."""
     built = TextIndex(folder)
     built.apply(chunks, ())
+    built.close()
+
+
+def build_joined(folder: Path, segments: Sequence[Any], fresh: Path) -> None:
+    """A new index with some segments of another one as one."""
+    built = TextIndex(fresh)
+    with built._writing():
+        built._commit([built._write_segment(joining(folder, segments))])
     built.close()

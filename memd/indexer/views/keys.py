@@ -14,8 +14,8 @@ from memd.indexer.indexing.scan import is_memory_path, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
+from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.queries import with_lists
-from memd.indexer.store.segment import similar_names
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject
 from memd.notes import sections, topics
