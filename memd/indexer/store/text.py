@@ -151,7 +151,7 @@ class TextIndex:
         return True
 
     def pieces(self, most: int) -> list[Any]:
-        """The segments to join so that so many are left, or fewer: the smallest, and those no larger than all before."""
+        """The segments to join so that no more are left: the smallest, and those no larger than all before them."""
         with _reading(), self._lock:
             segments = sorted(self._index._segments(), key=_live)
         gathered, live = 0, 0
