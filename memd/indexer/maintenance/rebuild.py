@@ -9,11 +9,12 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memd.child import Child, ChildGone, encode, end_with_the_parent, receive
+from memd.child import Child, ChildGone, end_with_the_parent, serve
 from memd.errors import MemdError
 from memd.indexer.store import catalog, text
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
@@ -95,19 +96,16 @@ def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> 
     os.nice(int(nice))
     connection = socket.socket(fileno=int(descriptor))
     end_with_the_parent(connection, code=1)
-    with suppress(ConnectionError):
-        number, (segments,) = receive(connection)
-        failure = _build(Path(state), workspace, Path(fresh), segments)
-        connection.sendall(encode((number, failure)))
+    serve(connection, partial(_build, Path(state), workspace, Path(fresh)))
 
 
 def _build(state: Path, workspace: str, fresh: Path, segments: Sequence[Any]) -> Exception | None:
     try:
         if segments:
             text.build_joined(state / "text" / workspace, segments, fresh)
-            return None
-        with closing(sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)) as ledger:
-            text.build(fresh, catalog.all_chunk_texts(ledger, int(workspace)))
+        else:
+            with closing(sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)) as ledger:
+                text.build(fresh, catalog.all_chunk_texts(ledger, int(workspace)))
     except BUILD_ERRORS as error:
         return error
     return None

@@ -233,7 +233,9 @@ def _decode_all(raw: bytes, infos: NDArray[Any]) -> PostingList:
     """Posting lists, one after the other."""
     counts, begins, lengths = (infos[name].astype(np.int64) for name in ("docs", "offset", "length"))
     numbers, stops, starts = np.frombuffer(raw, np.uint8), begins + lengths, np.cumsum(counts) - counts
-    _check(numbers[begins[:, None] + np.arange(FRONT.itemsize)].view(FRONT)[:, 0], lengths, counts)
+    fronts = numbers[begins[:, None] + np.arange(FRONT.itemsize)].view(FRONT)[:, 0]
+    if (fronts["magic"] != MAGIC).any() or (fronts["length"] + lengths != BEFORE_BLOCK).any():
+        raise ValueError("a posting list does not begin where it should")
     docs, weights, short = np.zeros(counts.sum(), np.int32), np.zeros(counts.sum(), np.uint16), counts <= SHORT
     begins += FRONT.itemsize
     for chosen, content in ((short, _short_content), (~short, _long_content)):
@@ -264,13 +266,6 @@ def _long_content(raw: bytes, begins: Numbers, stops: Numbers, counts: Numbers) 
     steps = [data[len(OPEN) : len(OPEN) + NUMBER.itemsize * count] for data, count in zip(lists, held, strict=True)]
     often = [data[-len(CLOSE) - 4 * count : -len(CLOSE)] for data, count in zip(lists, held, strict=True)]
     return _values(np.frombuffer(b"".join(steps), NUMBER)), np.frombuffer(b"".join(often), ">u4")
-
-
-def _check(fronts: Any, lengths: Any, counts: Any) -> None:
-    """ValueError unless lists begin and end where they should."""
-    sound = (fronts["magic"] == MAGIC) & (fronts["count"]["value"] == counts)
-    if not np.all(sound & (lengths + fronts["length"] == BEFORE_BLOCK)):
-        raise ValueError("a posting list is not where it should be")
 
 
 def _values(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -31,7 +31,6 @@ from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, reading
 from memd.models import Chunk, grouped
 
-FORMAT = 5
 FORMAT = 6
 """The version of the format; an index of another version is built again. (6: numbers of four bytes in all lists.)"""
 
