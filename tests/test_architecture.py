@@ -59,7 +59,7 @@ VENDORS = {
     "Stemmer": {"indexer/language/words.py"},
     # One edits memd's own config file, the other those of agents.
     "tomlkit": {"config/edit.py", "cli/connecting/toml_file.py"},
-    "rapidfuzz": {"indexer/store/segment.py"},
+    "rapidfuzz": {"indexer/store/lexicon.py"},
     "regex": {"indexer/query/pattern.py"},
     "onnx": {"indexer/model/granite.py"},
     "onnxruntime": {"indexer/model/embedder.py"},
