@@ -500,6 +500,8 @@ def test_the_doctor_finds_caches_that_differ_from_the_ledger(home: Home, mine: P
     with sqlite3.connect(home.state / "state.db") as ledger:
         ledger.execute("PRAGMA foreign_keys = ON")
         ledger.execute("DELETE FROM chunks WHERE id % 2 = 0")
+        # As if the ledger had not noted what is to be sent.
+        ledger.execute("DELETE FROM unsent")
     code, states, said = doctor(home)
     assert code == 6 and states["agent: text index"] == states["agent: vectors"] == "broken", said
     code, states, _ = doctor(home, "--fix")
