@@ -156,7 +156,8 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order():
 def shown(start: int, end: int, text: str, path: str = DAY, key: str = "2026-02-15#ersatztv", **more: Any) -> Hit:
     return Hit(
         id=start, ns="agent", root="/home/me/agent", key=key, path=path, start_line=start, end_line=end, heading="",
-        title="ErsatzTV", text=text, score=1.0, kind="episodic", tier="stm", role="daily", tags=[], date="2026-02-15", ranks={}, **more,
+        title="", text=text, score=1.0, kind="episodic", tier="stm", role="daily", tags=[], date="2026-02-15", ranks={},
+        **more,
     )  # fmt: skip
 
 
