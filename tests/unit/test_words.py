@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import whoosh_scorer
-from memd.indexer.language.words import query_terms, terms_of, words
+from memd.indexer.language import languages
+from memd.indexer.language.words import is_english, query_terms, terms_of, words
+from memd.indexer.model.granite import find_pack, read_pack
 
 
 def found(text: str, question: str) -> bool:
@@ -72,3 +77,12 @@ def test_every_word_stands_where_it_says(text: str):
         assert word.terms
         assert all(word.terms)
         last = word.start
+
+
+def test_english_words_are_those_of_the_models_tokenizer() -> None:
+    vocabulary = json.loads(read_pack(find_pack()).tokenizer)["model"]["vocab"]
+    whole = {token[1:].lower() for token in vocabulary if token.startswith("Ġ") and token[1:].isalpha()}
+    usual = sorted(word for word in whole if word.isascii() and len(word) >= 5)
+    listed = Path(languages.__file__).with_name("english.txt").read_text(encoding="ascii").splitlines()
+    assert listed == usual
+    assert is_english("december") and not is_english("decembre") and not is_english("dec")

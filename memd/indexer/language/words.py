@@ -152,6 +152,7 @@ def telling_words(words: Iterable[Word]) -> list[Word]:
 
 @lru_cache(maxsize=1)
 def _english() -> str:
+    """The words that the tokenizer of the English model has as a whole, one in a line."""
     return "\n" + Path(__file__).with_name("english.txt").read_text(encoding="ascii")
 
 
