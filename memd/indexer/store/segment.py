@@ -602,7 +602,7 @@ def _hash_tables(hashes: Numbers, places: Numbers) -> tuple[NDArray[Any], NDArra
     order = np.lexsort((wanted, hashes & 255))
     hashes, places, wanted, table = hashes[order], places[order], wanted[order], hashes[order] & 255
     # In order, each has the slot that it wants or the one after that before it; so far apart, no table meets the next.
-    apart, nth = table * (3 * int(counts.max()) + 1), np.arange(len(order))
+    apart, nth = table * (3 * int(np.max(counts)) + 1), np.arange(len(order))
     at = np.maximum.accumulate(apart + wanted - nth) + nth - apart
     tables, fits = np.zeros(slots.sum(), SLOTS), at < slots[table]
     entries = np.zeros(len(order), SLOTS)
