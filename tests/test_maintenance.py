@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.child import start_child
+from memd.child import encode, receive, start_child
 from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon.embedding import thread as embedding_thread
 from memd.daemon.embedding.thread import Embedding
@@ -91,9 +91,11 @@ def test_a_build_ends_with_its_daemon(home: Home) -> None:
     wait_for(lambda: (home.state / BUILDING).exists() and list((home.state / BUILDING).iterdir()))
     home.kill()
     wait_for(lambda: not builders(home))
-    # A parent that is gone from the beginning: the build must not come to its end.
+    # A parent that goes as soon as it has asked: the build must not come to its end.
     arguments = str(home.state), "1", str(home.path / "fresh"), "0"
     build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, env=home.env)
+    receive(parent)
+    parent.sendall(encode((1, ((),))))
     parent.close()
     assert build.wait() == 1
     client = home.start()
