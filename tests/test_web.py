@@ -18,7 +18,7 @@ from memd.config.declared import wire_name
 from memd.protocol.client import Client
 from memd.protocol.methods.base import METHODS
 from memd.web import admission, markdown
-from memd.web.rendering import excerpt, render
+from memd.web.rendering import excerpt, passage, render
 from memd.web.views.memory import side_by_side
 from memd.web.views.tending import OFFERED, exam_trend
 from tests.conftest import PATIENCE, ROOT, Home, write_notes
@@ -205,6 +205,8 @@ def test_a_note_runs_nothing_and_loads_nothing() -> None:
     assert excerpt("# <b>\n\n<i> word", "<b>", [[11, 15]]) == "<p>&lt;i&gt; <mark>word</mark></p>\n"
     linked = excerpt("[word](https://example.org/word) \ue000", "", [[1, 5], [27, 31]])
     assert "<mark>word</mark></a>" in linked and 'href="https://example.org/word"' in linked
+    line = {"text": "see\n- **the** [quiet heron](https://example.org/a-b) of the pond", "marks": [[14, 19]]}
+    assert passage(line) == "#:~:text=of%20the%20pond", "words that the page shows, and no address"
     assert not any(sign in linked for sign in ("\ue000", "\ue001", "%EE")), "nor in an address"
 
 

@@ -21,7 +21,7 @@ from memd.web.markdown import OWN_COMMENT, render_marked, without_heading
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
 SIGNS = re.compile(r"^[|:\s-]+$|^\s*(?:#{1,6}\s|[-*+]\s|>\s|\|)|[*`|]|\[(?=[^\]]*\]\()|\]\([^)]*\)", re.MULTILINE)
-DRAWN = re.compile(r"[*_`\[\]<>|#~]+|^\s*[-+]\s|\]\([^)]*\)")
+DRAWN = re.compile(r"\]\([^)]*\)|[*_`\[\]<>|#~]+|^\s*[-+]\s")
 """Signs that a page does not show as they are written."""
 PASSAGE_WORDS = 8
 WORDS: dict[str, dict[str, str]] = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))

@@ -475,6 +475,6 @@ def test_each_document_has_its_language(tmp_path: Path) -> None:
         postings = index.postings()
         assert len(postings.segments) == segments
         docs = postings.places(np.array([1, 2, 3, 5, 6]))
-        assert postings.languages()[docs].tolist() == [b"de", b"ja", b"", b"ja", b""], "3 is gone"
+        assert postings.languages[docs].tolist() == [b"de", b"ja", b"", b"ja", b""], "3 is gone"
         index.tidy()
     index.close()

@@ -56,8 +56,7 @@ class ForeignVector:
 
     def spoken_for(self, index: WorkspaceIndex) -> Ids | None:
         """The chunks that are compared in this model: those in another language; None for all."""
-        postings = index.text.postings()
-        return postings.chunks[(postings.languages()[:-1] != ENGLISH) & postings.live] if not self.language else None
+        return index.text.postings().foreign if not self.language else None
 
     def speaks_for(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.bool_]:
         """Which of some chunks are compared in this model."""
@@ -79,7 +78,8 @@ class ForeignVector:
         reader, dims = self.stores.ledger.reader, self.model.embedder.dims
         divided, counts, pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
         if divided:
-            places = [chunks.index(chunk) for chunk in divided]
+            place = {chunk: at for at, chunk in enumerate(chunks)}
+            places = [place[chunk] for chunk in divided]
             nearest = np.maximum.reduceat(pieces @ vector, np.cumsum([0, *counts[:-1]]))
             cosines[places] = (cosines[places] + nearest) / 2
         return cosines
@@ -176,7 +176,7 @@ class QuestionVector:
 def _languages(index: WorkspaceIndex, chunks: Sequence[int]) -> Languages:
     """The language of each of some chunks; one that the text index does not have yet counts as English."""
     postings = index.text.postings()
-    return postings.languages()[postings.places(np.asarray(chunks, np.int64))]
+    return postings.languages[postings.places(np.asarray(chunks, np.int64))]
 
 
 def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:

@@ -98,12 +98,16 @@ class ChromaClient:
     # --- requests -------------------------------------------------------------------------------------------------
 
     def _rows(self, name: str, what: str, body: Mapping[str, Any], seconds: float = CALL_SECONDS) -> Any:
-        number = self._numbers.get(name)
-        if number is None:
-            if (found := self._found(f"{self.prefix}-{name}")) is None:
-                raise self._failed(f"there is no collection {name}")
-            number = self._numbers[name] = found["id"]
+        if (number := self._number(name)) is None:
+            raise self._failed(f"there is no collection {name}")
         return self._call("POST", f"/{number}/{what}", body, seconds)
+
+    def _number(self, name: str) -> str | None:
+        """The server's number of a collection; None if there is no such one."""
+        number = self._numbers.get(name)
+        if number is None and (found := self._found(f"{self.prefix}-{name}")) is not None:
+            number = self._numbers[name] = str(found["id"])
+        return number
 
     def _found(self, name: str) -> dict[str, Any] | None:
         """The collection of a name."""
@@ -246,7 +250,7 @@ class ChromaServer(ChromaPlace, ChromaRows, ChromaClient):
         self._write(name, "delete", {"ids": list(digests)})
 
     def held(self, name: str, digests: Sequence[str]) -> set[str]:
-        if name not in self._numbers and self._found(f"{self.prefix}-{name}") is None:
+        if self._number(name) is None:
             return set()
         return set(self._rows(name, "get", {"ids": list(digests), "include": []})["ids"])
 

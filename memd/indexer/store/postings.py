@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate, islice, takewhile
 from typing import Any, Generic, TypeVar
 
@@ -189,7 +190,6 @@ class Postings:
         self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
         self._lengths: dict[str, Floats] = {}
         self._means: dict[str, float] = {}
-        self._languages: Languages | None = None
         self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         """The chunk numbers in order, and the document of each; the last one, -1, is for a chunk that is not here."""
 
@@ -229,12 +229,16 @@ class Postings:
             firsts[here], ends[here] = known[own] + self._lines[nth], known[own + 1] + self._lines[nth]
         return firsts, ends
 
+    @cached_property
     def languages(self) -> Languages:
         """The language of each document; the last one, empty, is for document -1."""
-        if self._languages is None:
-            parts = [segment.lines.languages for segment in self.segments]
-            self._languages = _joined([*parts, np.zeros(1, "S2")], np.bytes_)
-        return self._languages
+        return _joined([*(segment.lines.languages for segment in self.segments), np.zeros(1, "S2")], np.bytes_)
+
+    @cached_property
+    def foreign(self) -> NDArray[np.int64]:
+        """The chunks that are in another language than English."""
+        foreign: NDArray[np.int64] = self.chunks[(self.languages[:-1] != b"") & self.live]
+        return foreign
 
     # --- fields -------------------------------------------------------------------------------------------
 

@@ -89,9 +89,10 @@ class ServerVectors:
         return np.array([found.get(digests.get(chunk, ""), absent) for chunk in chunks]).reshape(-1, self.dims)
 
     def _known(self, vector: Vectors) -> dict[int, float]:
-        if len(self._cosines) >= REMEMBERED:
+        key = vector.tobytes()
+        if key not in self._cosines and len(self._cosines) >= REMEMBERED:
             self._cosines.clear()
-        return self._cosines.setdefault(vector.tobytes(), {})
+        return self._cosines.setdefault(key, {})
 
     def _nearest(self, vectors: Vectors, limit: int, where: dict[str, Any] | None = None) -> list[dict[int, float]]:
         if not len(self):
