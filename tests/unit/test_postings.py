@@ -57,6 +57,22 @@ def test_what_edits_delete_does_not_pile_up(tmp_path: Path) -> None:
     index.close()
 
 
+def test_only_what_a_killed_writer_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoosh names segments at random: one in 3,300 has "tmp" in its name."""
+    monkeypatch.setattr("whoosh.codec.base.Segment._random_id", classmethod(lambda cls, size=16: "5tmp0000000000000"))
+    index = TextIndex(tmp_path / "text")
+    index.apply([(1, chunk("a wren"))], ())
+    index.close()
+    for name in ("seal.json.tmp", "_MAIN_2.toc.1700000000.5", "MAIN_0123456789abcdef.pst"):
+        (index.folder / name).write_bytes(b"torn")
+    index = TextIndex(index.folder)
+    index.verify()
+    assert index.ids() == {1}
+    names = {file.name.partition(".")[0] for file in index.folder.iterdir()}
+    assert names == {"MAIN_5tmp0000000000000", "_MAIN_1", "format", "seal"}, "the rest is gone"
+    index.close()
+
+
 def test_more_small_segments_than_are_joined_at_once_are_joined_in_turn(tmp_path: Path) -> None:
     index = TextIndex(tmp_path / "text")
     for nth in range(40):

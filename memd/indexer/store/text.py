@@ -104,8 +104,9 @@ class TextIndex:
     def _sweep(self, opened: Any) -> None:
         """Remove the segment files of a killed writer, which no table of contents names."""
         index.clean_files(opened.storage, opened.indexname, opened.latest_generation(), opened._segments())
-        for file in self.folder.glob("*tmp*"):
-            file.unlink(missing_ok=True)
+        for unfinished in ("*.tmp", "*.toc.*"):
+            for file in self.folder.glob(unfinished):
+                file.unlink(missing_ok=True)
 
     # --- writing ------------------------------------------------------------------------------------------
 
