@@ -251,7 +251,7 @@ def test_where_the_confined_trial_fails_the_service_goes_without(manager):
         copy=$(mktemp -d /tmp/memd-copy-XXXX); trap "rm -rf $copy" EXIT
         cp -r /mnt/checkout/memd /mnt/checkout/systemd $copy; export PYTHONPATH=$copy
         memd service install; memd service status --json
-        mkdir notes; echo '# The heron stands.' > notes/MEMORY.md; memd add notes; memd query heron
+        mkdir notes; echo '# The heron stands.' > notes/MEMORY.md; memd add notes; memd query heron; memd stop
     """)
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"confined":false' in done.stdout and "runs without PrivateTmp=" in done.stderr
