@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -234,6 +235,18 @@ def test_latest_and_newest_are_no_words_that_a_note_must_have(tmp_path: Path):
         assert (answer.verdict, answer.missing, answer.hits[0].date) == ("found", (), "2026-02-05"), question
     assert [hit.date for hit in made.ask("what is the latest?").hits][:2] == ["2026-02-05", "2026-02-04"]
     made.close()
+
+
+@pytest.mark.parametrize("asked", ["NFC", "NFD"])
+@pytest.mark.parametrize("noted", ["NFC", "NFD"])
+def test_letters_and_their_signs_are_one_however_they_are_stored(tmp_path: Path, noted: str, asked: str):
+    """macOS writes them apart in the names of files, and in what is pasted from there."""
+    lab = Lab(tmp_path)
+    text = "## Zürich\n\nDer Schlüssel liegt im Büro. 회의는 금요일. ガイドは月曜日。\n"
+    lab.add({f"memory/{unicodedata.normalize(noted, 'größe')}.md": unicodedata.normalize(noted, text)})
+    for word in ("Zürich", "Schlüssel", "Büro", "금요일", "ガイド", "größe"):
+        assert lab.ask(unicodedata.normalize(asked, word), mode="text").hits, word
+    lab.close()
 
 
 def test_a_match_in_code_alone_is_weak_for_a_question_in_prose(tmp_path: Path):

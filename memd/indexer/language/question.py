@@ -20,7 +20,7 @@ from typing import Any
 from memd.indexer.language import dates, times
 from memd.indexer.language.languages import TABLES, foreign_language, speaks_of_self
 from memd.indexer.language.times import QuestionTimes, TimeSpan
-from memd.indexer.language.words import STOPWORDS, Word, distinct_terms, is_small, telling_words, words
+from memd.indexer.language.words import STOPWORDS, Word, composed, distinct_terms, is_small, telling_words, words
 from memd.models import KINDS, PINNED, TIERS, Filters
 from memd.prose import flat_line
 
@@ -127,6 +127,7 @@ class ParsedQuestion:
 
 def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuestion:
     """Read a question; `today` is the day that "yesterday" is counted from, and `filters` hold besides its own."""
+    text = composed(text)
     filters, phrases, without, prefixes = filters or Filters(), list[str](), list[str](), list[tuple[Word, ...]]()
     plain, end = "", 0
     for match in OPERATOR.finditer(text):

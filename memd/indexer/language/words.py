@@ -48,6 +48,11 @@ class Word(NamedTuple):
     """Whether the question writes it as a name."""
 
 
+def composed(text: str) -> str:
+    """The text with letters and their signs as one character each: macOS and some editors write them apart."""
+    return unicodedata.normalize("NFC", text)
+
+
 def words(text: str) -> Iterator[Word]:
     """Every word of `text`, in order."""
     for match in TOKEN.finditer(text):
@@ -206,7 +211,7 @@ def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _plain(token: str) -> str:
     if token.isascii():
         return token.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", token).casefold())
+    return composed(unicodedata.normalize("NFKC", token).casefold())
 
 
 @lru_cache(maxsize=50_000)
@@ -220,7 +225,7 @@ def _fold(text: str) -> str:
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", decomposed))
+    return composed(re.sub("[\u0300-\u036f]", "", decomposed))
 
 
 _stem = Stemmer.Stemmer("english").stemWord

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
+from memd.indexer.language.words import composed
 from memd.indexer.store.queries import queries, with_lists
 from memd.lifecycle.lives import BASE
 from memd.models import Chunk, Declared, Memory, Workspace, digest_of
@@ -191,7 +192,7 @@ def files_stamp(connection: sqlite3.Connection, workspace: int) -> tuple[int, in
 
 def save_file(connection: sqlite3.Connection, workspace: int, row: FileRow) -> FileRow:
     """Insert or update by path; returns the row with the file's number."""
-    values = {**asdict(row), "workspace": workspace, "stem": PurePosixPath(row.path).stem}
+    values = {**asdict(row), "workspace": workspace, "stem": composed(PurePosixPath(row.path).stem)}
     saved = connection.execute(SQL["save_file"], values).fetchone()
     return replace(row, id=saved["id"])
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memd.errors import MemdError, UnknownWorkspace, did_you_mean
+from memd.indexer.language.words import composed
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import ChromaClient
@@ -157,7 +158,7 @@ class WorkspaceIndex(ABC):
 
 def named_files(files: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     """The names of files and their numbers, except dates, which say nothing that the notes do not know."""
-    return [(PurePosixPath(path).stem.casefold(), number) for path, number in files if not date_of(path)]
+    return [(composed(PurePosixPath(path).stem).casefold(), number) for path, number in files if not date_of(path)]
 
 
 class Stores:

@@ -24,7 +24,7 @@ from memd.errors import DiskFull, StoreBroken
 from memd.failpoints import failpoint
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.language.lines import Line, read_lines
-from memd.indexer.language.words import only_terms, stems_of
+from memd.indexer.language.words import composed, only_terms, stems_of
 from memd.indexer.store import cache_folder
 from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
@@ -328,12 +328,13 @@ def _live(segment: Any) -> int:
 
 def document(chunk: Chunk) -> tuple[dict[str, list[str]], list[Line]]:
     """The words of a chunk, by field, and its lines: its headings first."""
-    above, language = " ".join((*chunk.heading, chunk.context)), foreign_language(chunk.text)
+    above, text = composed(" ".join((*chunk.heading, chunk.context))), composed(chunk.text)
+    language = foreign_language(text)
     heading = only_terms(above) + stems_of(above, language)
-    lines, exact = read_lines(chunk.text, language)
+    lines, exact = read_lines(text, language)
     body = [term for line in lines for term in line.terms]
     # A text without words (an emoji, a rule of dashes) is known by itself.
-    lines[0] = Line(lines[0].terms if body else [chunk.text], *(language.encode() or bytes(2)))
+    lines[0] = Line(lines[0].terms if body else [text], *(language.encode() or bytes(2)))
     return {"heading": heading, "body": body, "exact": exact}, lines
 
 
