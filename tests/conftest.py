@@ -35,7 +35,14 @@ settings.load_profile("memd")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST = (
-    *("test_place", "faults/test_model", "faults/test_kill", "test_many_workspaces", "faults/test_corrupt"),
+    *(
+        "test_elsewhere",
+        "test_place",
+        "faults/test_model",
+        "faults/test_kill",
+        "test_many_workspaces",
+        "faults/test_corrupt",
+    ),
     "test_service",
     *("faults/test_watching", "faults/test_life", "test_chroma_process", "faults/test_disk", "faults/test_memory"),
     *("test_cli_life", "test_subscribe", "test_readers", "test_outline_agrees", "test_mcp_resources"),

@@ -83,6 +83,7 @@ def test_a_daemon_that_is_hardly_asked_starts_no_readers(memory: Client) -> None
     assert readers(memory) == []
 
 
+@pytest.mark.linux
 def test_another_one_is_started_when_all_are_busy(home: Home, workspace: Path) -> None:
     """By default: who asks one question after the other takes the memory of one."""
     with home.start() as client:
@@ -207,6 +208,7 @@ def test_a_reader_that_hangs_is_replaced_and_its_question_answered(asked: Client
     eventually(lambda: not set(pids) & set(ask_until_read(asked)))
 
 
+@pytest.mark.linux
 def test_a_reader_that_may_not_grow_is_replaced_and_its_question_answered(asked: Client, workspace: Path) -> None:
     pids = readers(asked)
     for pid in pids:
