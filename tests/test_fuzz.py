@@ -25,8 +25,7 @@ from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.indexer.language.question import parse as parse_question
 from memd.indexer.transfer import import_plan, import_sources
 from memd.mcp import sdk_server
-from memd.mcp.profiles import PROFILES
-from memd.mcp.tools import check
+from memd.mcp.tools import check, tools_of
 from memd.notes import merging, metadata, sessions, topics
 from memd.notes.parse import parse, reparse
 from memd.notes.secrets import masked, secrets_in
@@ -97,7 +96,7 @@ def test_a_line_of_mcp_is_a_message_or_refused_with_its_id(line: bytes) -> None:
 
 
 @fuzzed
-@given(st.sampled_from(PROFILES["all"]), st.data())
+@given(st.sampled_from(list(tools_of("all", experimental=False).values())), st.data())
 def test_any_arguments_of_a_tool_are_taken_or_refused_by_name(tool: Any, data: st.DataObject) -> None:
     names = st.sampled_from([*tool.parameters, "other"])
     try:

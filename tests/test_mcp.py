@@ -11,9 +11,7 @@ import pytest
 
 from memd.errors import Refused
 from memd.mcp import sdk_server
-from memd.mcp.profiles import EXPERIMENTAL as ADDED
-from memd.mcp.profiles import PROFILES
-from memd.mcp.tools import Tool
+from memd.mcp.tools import PROFILES, Tool, tools_of
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import parameters_of
 from tests.agents import MODERN, NAME, agent, code_of, played, structured, text_of  # noqa: F401 (a fixture)
@@ -57,7 +55,8 @@ def test_each_profile_lists_its_tools_with_schemas_and_hints(served: Home, works
 
 def test_the_list_of_tools_costs_little() -> None:
     """Every conversation has it; four characters are about a token."""
-    tokens = {profile: sum(len(_declared(tool)) for tool in tools) / 4 for profile, tools in PROFILES.items()}
+    offered = {profile: tools_of(profile, experimental=False).values() for profile in PROFILES}
+    tokens = {profile: sum(len(_declared(tool)) for tool in tools) / 4 for profile, tools in offered.items()}
     assert tokens["search"] <= 850 and tokens["knowledge"] <= 1_150
     assert tokens["ghost"] <= 2_500 and tokens["all"] <= 4_500
 
@@ -67,7 +66,7 @@ def _declared(tool: Tool) -> str:
 
 
 def test_an_agent_is_offered_nothing_that_forgets_for_good_or_leaves_the_workspace() -> None:
-    for tool in (*PROFILES["all"], *ADDED["all"]):
+    for tool in tools_of("all", experimental=True).values():
         assert not {"hard", "allow_secret", "cwd", "root", "config"} & {
             *tool.takes,
             *(argument.get("parameter") for argument in tool.takes.values()),
@@ -113,7 +112,8 @@ def test_a_model_gets_text_alone_unless_the_config_asks_for_data(home: Home, wor
 
 
 def test_arguments_are_parameters_of_the_tools_method() -> None:
-    own = {(tool.name, name) for tool in (*PROFILES["all"], *ADDED["all"]) for name, argument in tool.takes.items()
+    every = tools_of("all", experimental=True).values()
+    own = {(tool.name, name) for tool in every for name, argument in tool.takes.items()
            if argument.get("parameter", name) not in parameters_of(tool.method)}  # fmt: skip
     assert own == {("ghost_edge", "op"), ("memory_search", "context_lines")}
 

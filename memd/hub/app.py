@@ -18,9 +18,8 @@ from memd.errors import MemdError, NoDaemon, TooLarge, UsageError, did_you_mean
 from memd.http_shell import BodyLimit, Rejected
 from memd.hub.access import Access
 from memd.hub.guard import ACCESS, HEALTH, MCP, RPC, HubGuard
-from memd.mcp.profiles import PROFILES, tools_of
 from memd.mcp.sdk_server import http_sessions
-from memd.mcp.tools import Tool
+from memd.mcp.tools import PROFILES, Tool, tools_of
 from memd.protocol import wire
 from memd.protocol.async_client import AsyncClient, ClientPool
 from memd.protocol.method_table import LONG_TIMEOUT, METHODS

@@ -4,13 +4,34 @@ And how a tool gets its result where that takes more than one call of its method
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from memd.errors import NotFound, UsageError
 from memd.mcp.tool_text import MAX_ANSWER, MAX_EXCERPT, MAX_TEXT, quote, sanitize, source_of, with_source, written_by
-from memd.mcp.tools import Arguments, Call, Reply, Result, Run, pick
 from memd.protocol.safe_text import neutralise, one_line
+
+Arguments = dict[str, Any]
+Result = dict[str, Any]
+Call = Callable[[str, dict[str, Any]], Awaitable[Result]]
+"""Calls a method of the daemon, in the session's workspace and in its client's name."""
+Run = Callable[[Call, Arguments], Awaitable[Result]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer of a tool: text for the model, and the same as data."""
+
+    text: str
+    data: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+    failed: bool = False
+
+
+def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Some fields of a result."""
+    return {name: row[name] for name in names}
 
 
 def written(result: Result, says: str, tells: Sequence[str]) -> Reply:

@@ -6,9 +6,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from memd.errors import NotFound, UsageError
-from memd.mcp.replies import memory_results
+from memd.mcp.replies import Call, memory_results
 from memd.mcp.tool_text import MAX_ANSWER, degraded_note, sanitize, truncate, with_notes
-from memd.mcp.tools import DECLARED, Call
+from memd.mcp.tools import DECLARED
 from memd.protocol.safe_text import neutralise, one_line
 
 FILE, TOPIC = "memory://file/", "memory://topic/"

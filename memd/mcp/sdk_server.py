@@ -26,7 +26,8 @@ from pydantic import ValidationError
 
 from memd.errors import BadJson, BadRequest, Busy, MemdError, NotFound, TooLarge, UsageError
 from memd.mcp import resources
-from memd.mcp.tools import DECLARED, Call, Tool, input_schema
+from memd.mcp.replies import Call
+from memd.mcp.tools import DECLARED, Tool, input_schema
 from memd.protocol import wire
 from memd.version import __version__
 

@@ -1,12 +1,15 @@
-"""A tool: its arguments, which are parameters of its method, and its reply: text for the model, data for its
-program, or a typed failure."""
+"""The tools by profile, under the names that their users know: each has a method, arguments and a reply.
+
+tools.toml has what a model sees of them; it chooses better from a short list.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +17,14 @@ import msgspec
 
 from memd.config.declared import TYPES, Parameter, checked
 from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError, did_you_mean
+from memd.mcp import replies
+from memd.mcp.replies import Arguments, Call, Reply, Result, Run
 from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_NUMBER, parameters_of
 from memd.protocol.safe_text import one_line
 
-Arguments = dict[str, Any]
 Schema = dict[str, Any]
-Result = dict[str, Any]
-Call = Callable[[str, dict[str, Any]], Awaitable[Result]]
-"""Calls a method of the daemon, in the session's workspace and in its client's name."""
-Run = Callable[[Call, Arguments], Awaitable[Result]]
 
 NOT_ABOUT_ARGUMENTS = (UnknownWorkspace, UnknownMethod, ConfigError)
 """Usage errors that other arguments would not avoid."""
@@ -35,16 +35,6 @@ SHELL_ONLY = re.compile(r",? or say --[a-z-]+")
 """A way out that only the command line has."""
 
 DECLARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("tools.toml").read_text(encoding="utf-8"))
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer of a tool: text for the model, and the same as data."""
-
-    text: str
-    data: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
-    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +105,6 @@ class Tool:
         return f"ask the user for help: {told}" if COMMAND.search(told) else told
 
 
-def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Some fields of a result."""
-    return {name: row[name] for name in names}
-
-
 # --- arguments ------------------------------------------------------------------------------------------
 
 
@@ -155,3 +140,40 @@ def check(tool: str, parameters: dict[str, Parameter], arguments: Arguments) -> 
     given = {name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in arguments.items()}
     defaults = {name: parameter.default for name, parameter in parameters.items() if parameter.default}
     return {**defaults, **checked(tool, parameters, given, explain=True)}
+
+
+# --- the tools as tools.toml declares them ---------------------------------------------------------------
+
+
+def _tool(name: str, row: dict[str, Any]) -> Tool:
+    takes = {argument: _argument(declared) for argument, declared in row.get("takes", {}).items()}
+    about, reply = " ".join(row["about"].split()), _reply(row.get("reply", name))
+    return Tool(name=name, run=replies.RUNS.get(name), **{**row, "about": about, "takes": takes, "reply": reply})
+
+
+def _argument(declared: str | dict[str, Any]) -> dict[str, Any]:
+    """An argument as it is declared, or one that several tools have, by its name."""
+    known = DECLARED["arguments"][declared] if isinstance(declared, str) else declared
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+
+
+def _reply(declared: str | dict[str, Any]) -> Any:
+    """A function of replies.py, or what `written` says and tells."""
+    return getattr(replies, declared) if isinstance(declared, str) else partial(replies.written, **declared)
+
+
+TOOLS = [_tool(name, row) for name, row in DECLARED["tools"].items()]
+PROFILES = {
+    "search": ("search",), "memories": ("ghost",), "ghost": ("ghost",), "knowledge": ("knowledge",),
+    "all": ("search", "ghost", "knowledge"),
+}  # fmt: skip
+"""The profiles that a client may name, and the tools in each, by the profile that these declare."""
+EXPERIMENTAL = ("knowledge", "all")
+"""The profiles to which `--experimental` adds tools."""
+
+
+def tools_of(profile: str, experimental: bool, folders: str = "") -> dict[str, Tool]:
+    """The tools of a profile by name, in the order of their declarations; `folders` may be indexed by agents."""
+    added = {"experimental": experimental and profile in EXPERIMENTAL, "folders": bool(folders)}
+    wanted = (*PROFILES[profile], *(name for name, offered in added.items() if offered))
+    return {tool.name: tool for tool in TOOLS if tool.profile in wanted}

@@ -24,7 +24,7 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
-from memd.mcp.profiles import EXPERIMENTAL, tools_of
+from memd.mcp.tools import EXPERIMENTAL, tools_of
 from memd.models import Workspace
 from memd.protocol.methods import METHODS
 from memd.protocol.methods import server as methods

@@ -18,7 +18,7 @@ from memd.daemon.process.system import give_way
 from memd.daemon.serving.server import ClientConnection, LineReader
 from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
-from memd.mcp.tools import Call
+from memd.mcp.replies import Call
 from memd.protocol.methods import METHODS
 
 if TYPE_CHECKING:
