@@ -28,8 +28,8 @@ import memd.failpoints
 
 COMMAND_MODULES = (
     *("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table", "memd.protocol.methods"),
-    *("memd.protocol.unanswered", "memd.protocol.start", "memd.cli.completions", "memd.cli.method_command"),
-    *("memd.cli.reports", "memd.cli.service", "memd.cli.mcp_bridge", "memd.config.load", "memd.config.tokens"),
+    *("memd.protocol.unanswered", "memd.protocol.start", "memd.cli.method_command"),
+    *("memd.cli.reports", "memd.cli.commands.service", "memd.cli.mcp_bridge", "memd.config.load", "memd.config.tokens"),
     *(f"memd.cli.commands.{name}" for name in ("history", "memories", "notes", "overview", "search", "server")),
     *("memd.cli.commands.workspaces", "memd.installation", "hashlib", "typer._click.decorators"),
 )

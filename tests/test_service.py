@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import service
+from memd.cli.commands import service
 from tests.conftest import PATIENCE, ROOT
 from tests.faults.agreement import SOAK
 
@@ -63,7 +63,7 @@ def test_print_shows_the_units_and_writes_nothing(usual):
 
 def test_without_namespaces_what_needs_them_is_left_out(usual):
     done = subprocess.run(
-        [sys.executable, "-c", "from memd.cli import service; print(service.service_unit(namespaces=False))"],
+        [sys.executable, "-c", "from memd.cli.commands import service; print(service.service_unit(namespaces=False))"],
         env=usual, capture_output=True, text=True, check=True,
     )  # fmt: skip
     left = {line.partition("=")[0] for line in directives(done.stdout)}

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from memd.cli import completions, console, daemon_calls
-from memd.errors import UsageError
+from memd.cli import console, daemon_calls
+from memd.errors import MemdError, UsageError
 
 if TYPE_CHECKING:
     from memd.config.declared import Parameter
@@ -48,12 +48,47 @@ UNBOUNDED = 10**9
 EVIDENT = ("any", "none")
 """Defaults that the help need not name."""
 
+
+# --- completions: names that only the daemon knows; it is asked if it runs, and never started ------------------------
+
+MOST_COMPLETED = 500
+SCOPED = ("list", "tag.list")
+
+
+def _completer(method: str, rows: str, name: str = "", **params: Any) -> Callable[[Any, str], list[str]]:
+    """Completes what some rows of an answer are called; without a name, the rows themselves."""
+
+    def complete(ctx: Any, incomplete: str) -> list[str]:
+        # The workspace that was named on the line so far, else the one around the working directory.
+        where = {"ns": ctx.params.get("ns"), "cwd": daemon_calls.working_directory()} if method in SCOPED else {}
+        try:
+            with daemon_calls.connect(start=False) as client:
+                answer = client.call(method, {**params, **{key: value for key, value in where.items() if value}})
+        except MemdError:
+            return []
+        names = {row[name] if name else row for row in answer.get(rows, ())}
+        return sorted(one for one in names if one.startswith(incomplete))[:MOST_COMPLETED]
+
+    return complete
+
+
+_workspaces = _completer("workspace.list", "workspaces", "ns")
+_keys = _completer("list", "memories", "key", limit=daemon_calls.PAGES["list"][1])
+COMPLETED = {
+    **dict.fromkeys(("key", "from", "to", "keys"), _keys),
+    "role": _completer("list", "roles", limit=1),
+    "tags": _completer("tag.list", "tags", "tag"),
+    "job.run name": _completer("job.list", "jobs", "name"),
+    "token.add ns": _workspaces,
+}
+"""The parameters that are completed: in every method, or in one."""
+
+# --- options that many commands have ----------------------------------------------------------------------------
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
 Ns = Annotated[
     str | None,
-    typer.Option(
-        "--ns", "-n", metavar="NAME", help="The workspace, by its name.", autocompletion=completions.workspaces
-    ),
+    typer.Option("--ns", "-n", metavar="NAME", help="The workspace, by its name.", autocompletion=_workspaces),
 ]
 Workspace = Annotated[
     Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="The workspace, by its directory.")
@@ -245,7 +280,8 @@ class DeclaredCommand:
         everywhere = _options()[EVERY].get(parameter.name, {})
         info.help = info.help or everywhere.get("help") or help_text(_about(parameter))
         info.show_default = self._shown_default(parameter)
-        info.autocompletion = info.autocompletion or completions.of(self._name, parameter.name)
+        by_method = COMPLETED.get(f"{self._name} {parameter.name}")
+        info.autocompletion = info.autocompletion or by_method or COMPLETED.get(parameter.name)
         if parameter.name == self._words:
             info.metavar = info.metavar or f"{parameter.name.upper()}|{STDIN}"
         if info.min is None and info.max is None and parameter.low is not None:

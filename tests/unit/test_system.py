@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.cli import service
+from memd.cli.commands import service
 from memd.config import paths
 from memd.config.schema import WatchSettings
 from memd.daemon.process import system

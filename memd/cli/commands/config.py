@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console, daemon_calls, reports, service
+from memd.cli import console, daemon_calls, reports
+from memd.cli.commands import service
 from memd.cli.method_command import Json, command_group
 from memd.config import edit, load, paths
 from memd.config.declared import fields_of

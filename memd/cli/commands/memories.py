@@ -4,7 +4,8 @@ from difflib import get_close_matches
 
 import typer
 
-from memd.cli import console, reports, service
+from memd.cli import console, reports
+from memd.cli.commands import service
 from memd.cli.method_command import Args, Result, Yes, call, command_group, method_command, standard_input
 from memd.config import paths
 from memd.protocol.client import Client

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from memd import installation
-from memd.cli import console, daemon_calls, reports, service
+from memd.cli import console, daemon_calls, reports
+from memd.cli.commands import service
 from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_group, declared_command, method_command
 from memd.config import load, paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
