@@ -1,9 +1,9 @@
 """Makes commands from declared methods: arguments, options, bounds and help follow from memd/protocol/methods.
 
 `method_command` registers a function that shows the result of a method. `declared_command` registers one that takes
-what a method takes and does the rest itself. options.toml changes single parameters, of which it has only what differs
-from the declaration; so do keyword arguments, `typer.Argument(...)` or `typer.Option(...)`. A name that the method does
-not have is an option of the command's own.
+what a method takes and does the rest itself, `own_command` one that has nothing to do with a method. options.toml
+changes single parameters, of which it has only what differs from the declaration; so do keyword arguments,
+`typer.Argument(...)` or `typer.Option(...)`. A name that the method does not have is an option of the command's own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ Result = Mapping[str, Any]
 Run = Callable[[Args], int | None]
 
 REQUIRED: Any = ...
-"""As a default: the parameter must be given, although the method can do without it."""
+"""As a default: the parameter must be given, also where the method can do without it."""
+MEANT = ("argument", "flags", "kind", "choices", "default", "required")
+"""What options.toml says of a parameter that is not said to Typer in these words."""
 STDIN = "-"
 FILLED_IN = ("now", "request_id", "progress", "observe", "cwd", "after", "offset", "marks")
 """Parameters that commands set themselves; a command may make an option of one nevertheless."""
@@ -95,7 +97,9 @@ Workspace = Annotated[
 ]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-OWN: dict[str, Any] = {"switch": bool, "text": str | None, "number": int | None, "path": Path | None}
+OWN: dict[str, Any] = {
+    "switch": bool, "text": str | None, "texts": list[str] | None, "number": int | None, "path": Path | None,
+}  # fmt: skip
 """The kinds of parameters in options.toml."""
 
 
@@ -123,6 +127,13 @@ def declared_command(
         return run
 
     return register
+
+
+def own_command(
+    app: typer.Typer, name: str, leave_out: Sequence[str] = ("no_start",), **changed: Any
+) -> Callable[[Run], Run]:
+    """Register a command that calls no method; options.toml has what it takes under its whole name, `config set`."""
+    return declared_command(app, "", name=name.split()[-1], options=name, leave_out=leave_out, **changed)
 
 
 def method_command(
@@ -204,17 +215,19 @@ def text_of(words: list[str], what: str) -> str:
 
 class DeclaredCommand:
     """A function that takes what a method takes. Its signature is made when Typer asks for it: only for the command
-    that is run. `words` is a text that may be several arguments, or `-`; `defaults` differ from the method's."""
+    that is run. `words` is a text that may be several arguments, or `-`."""
 
     def __init__(
-        self, method: str, run: Run, of_group: bool, words: str = "", leave_out: Sequence[str] = (),
-        defaults: Mapping[str, Any] | None = None, options: str = "", **changed: Any,
+        self, method: str, run: Run, of_group: bool, words: str = "", leave_out: Sequence[str] = (), options: str = "",
+        **changed: Any,
     ) -> None:  # fmt: skip
         self.__name__ = run.__name__
         self.__annotations__: dict[str, Any] = {}
-        self._name, self._run, self._words, self._of_group = method, run, words, of_group
-        self._leave_out, self._defaults = leave_out, defaults or {}
+        self._name, self._run, self._words, self._of_group, self._leave_out = method, run, words, of_group, leave_out
         said = _options().get(options or method, {})
+        given = {"default", "required"}
+        self._defaults = {name: facts.get("default", REQUIRED) for name, facts in said.items() if facts.keys() & given}
+        """Those that differ from the method's."""
         self._changed = {name: _changed(name, facts) for name, facts in said.items()} | changed
 
     @cached_property
@@ -226,6 +239,8 @@ class DeclaredCommand:
     @cached_property
     def _parameters(self) -> dict[str, Parameter]:
         """The parameters of the method that are typed, arguments before options."""
+        if not self._name:
+            return {}
         from memd.protocol.methods.base import parameters_of
 
         filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else []), *self._scope}
@@ -236,7 +251,8 @@ class DeclaredCommand:
 
     @property
     def _scope(self) -> dict[str, Any]:
-        return {"ns": Ns, "workspace": Workspace} if "cwd" in self._method.parameters else {}
+        scoped = self._name and "cwd" in self._method.parameters
+        return {"ns": Ns, "workspace": Workspace} if scoped else {}
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -337,7 +353,7 @@ def _options() -> dict[str, dict[str, dict[str, Any]]]:
 
 def _changed(name: str, said: Mapping[str, Any]) -> Any:
     """A parameter as options.toml has it."""
-    words = {word: value for word, value in said.items() if word not in ("argument", "flags", "kind", "choices")}
+    words = {word: value for word, value in said.items() if word not in MEANT}
     own = Literal[tuple(said["choices"])] | None if "choices" in said else OWN.get(said.get("kind", ""))
     flags = said.get("flags") or ([f"--{name.replace('_', '-')}"] if own else [])
     info = typer.Argument(**words) if "argument" in said else typer.Option(*flags, **words)

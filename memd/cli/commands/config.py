@@ -3,13 +3,13 @@
 import os
 import tomllib
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from memd.cli import console, daemon_calls, reports
 from memd.cli.commands import service
-from memd.cli.method_command import Json, command_group
+from memd.cli.method_command import Args, Json, command_group, own_command
 from memd.config import edit, load, paths
 from memd.config.declared import fields_of
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
@@ -19,13 +19,11 @@ app = typer.Typer()
 config_app = command_group(app, "config", "Writes, shows or checks the settings.", no_args_is_help=False)
 
 
-@config_app.command()
-def init(
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False, json: Json = False
-) -> None:
+@own_command(config_app, "config init")
+def init(args: Args) -> None:
     """Writes a config file that shows every setting with its default."""
-    file = edit.write_sample(force)
-    console.show({"config": str(file)}, f"wrote {file}", json)
+    file = edit.write_sample(args["force"])
+    console.show({"config": str(file)}, f"wrote {file}", args["json"])
 
 
 @config_app.command(name="show")
@@ -35,25 +33,22 @@ def show_settings(json: Json = False) -> None:
     console.show(shown, _as_toml(shown), json)
 
 
-@config_app.command(name="set")
-def set_setting(
-    name: Annotated[str, typer.Argument(help="Such as embedding.provider.")],
-    value: Annotated[str, typer.Argument(help="The new value.")],
-    json: Json = False,
-) -> None:
+@own_command(config_app, "config set")
+def set_setting(args: Args) -> None:
     """Writes one setting to the config file, and has a running daemon follow it.
 
     A daemon that embeds goes on with the model it has until another one has made its vectors.
     """
+    name = args["name"]
     section, _, key = name.partition(".")
-    edit.set_value(section, key, load.checked_value(name, value))
+    edit.set_value(section, key, load.checked_value(name, args["value"]))
     result: dict[str, Any] = {"config": str(paths.config_file()), "changed": [], "restart": []}
     text = [f"{name} is set in {result['config']}"]
     if not service.open_network():
         with suppress(NoDaemon), daemon_calls.connect(start=False) as client:
             result |= client.reload()
             text.append(reports.reloaded(result))
-    console.show(result, "\n".join(text), json)
+    console.show(result, "\n".join(text), args["json"])
 
 
 @config_app.command()

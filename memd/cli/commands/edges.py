@@ -12,7 +12,7 @@ import typer
 from memd.cli import console, reports
 from memd.cli.fast_search import code_of
 from memd.cli.hits import still_indexing
-from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command
+from memd.cli.method_command import Args, Result, call, command_group, method_command
 from memd.errors import MemdError, UsageError
 from memd.models import RELATIONS
 from memd.protocol import wire
@@ -121,9 +121,7 @@ def _infer(client: Client, params: Args, args: Args) -> Result:
     return {"dry_run": args["dry_run"], "candidates": len(pairs), "edges": edges if args["dry_run"] else added}
 
 
-@method_command(
-    app, "edge.candidates", name="infer-edges", options="infer-edges", send=_infer, defaults={"command": REQUIRED}
-)
+@method_command(app, "edge.candidates", name="infer-edges", options="infer-edges", send=_infer)
 def infer(result: Result, args: Args) -> None:
     """Lets a command of your own say how pairs belong together, and declares what it says.
 
@@ -213,7 +211,7 @@ def _stages(result: Result) -> Iterator[str]:
         yield f"a summary would help (memd consolidate): {why}"
 
 
-@method_command(app, "consolidate", words="text", defaults={"text": REQUIRED, "sources": REQUIRED})
+@method_command(app, "consolidate", words="text")
 def consolidate(result: Result, args: Args) -> None:
     """Writes a memory that sums up others: in `memd context` it stands for them.
 

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from memd.cli import console, reports
-from memd.cli.method_command import REQUIRED, Args, Result, method_command
+from memd.cli.method_command import Args, Result, method_command
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 from memd.timespans import local_time
@@ -49,7 +49,7 @@ def _version_or_path(args: Args) -> None:
         args |= {"key": None, "path": args["key"]}
 
 
-@method_command(app, "restore", prepare=_version_or_path, leave_out=["version", "path"], defaults={"key": REQUIRED})
+@method_command(app, "restore", prepare=_version_or_path, leave_out=["version", "path"])
 def restore(result: Result, args: Args) -> None:
     """Writes a former text of a memory back into its file, or brings back a file.
 
@@ -59,7 +59,7 @@ def restore(result: Result, args: Args) -> None:
     console.line(f"Restored {which} in {result['path']} (to take that back: memd undo {result['action']})")
 
 
-@method_command(app, "log", defaults={"limit": 20})
+@method_command(app, "log")
 def log(result: Result, args: Args) -> None:
     console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "no actions were found")
 
@@ -111,7 +111,7 @@ def undo(result: Result, args: Args) -> None:
     console.line(f"{said}; to take that back: memd undo {result['action']}")
 
 
-@method_command(app, "trash", defaults={"limit": 50})
+@method_command(app, "trash")
 def trash(result: Result, args: Args) -> None:
     gone = [(file["at"], "editor", f"{file['path']} (the whole file)", file["restore"]) for file in result["files"]]
     gone += [(memory["gone"], memory["who"], memory["key"], memory["restore"]) for memory in result["memories"]]

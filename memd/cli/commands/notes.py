@@ -3,7 +3,7 @@
 import typer
 
 from memd.cli import console
-from memd.cli.method_command import REQUIRED, Args, Result, call, command_group, method_command, text_of, wire_params
+from memd.cli.method_command import Args, Result, call, command_group, method_command, text_of, wire_params
 from memd.errors import NotFound
 from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise, one_line
@@ -94,10 +94,7 @@ def general(result: Result, args: Args) -> None:
         console.note("there is no general knowledge yet; begin: memd topic general --set TEXT")
 
 
-@method_command(
-    topic_app, "topic.search", defaults={"tags": REQUIRED},
-    exit_code=lambda result: 0 if result["topics"] else NotFound.exit_code,
-)  # fmt: skip
+@method_command(topic_app, "topic.search", exit_code=lambda result: 0 if result["topics"] else NotFound.exit_code)
 def search(result: Result, args: Args) -> None:
     console.line(result["text"])
 

@@ -1,13 +1,12 @@
 """Commands about reviews: `memd proposal`, `memd propose`, `memd conflict` and `memd merge-note`."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from memd.cli import console
-from memd.cli.method_command import Args, Result, command_group, method_command
+from memd.cli.method_command import Args, Result, command_group, method_command, own_command
 from memd.protocol import start
 from memd.protocol.safe_text import neutralise, one_line
 from memd.timespans import local_time
@@ -98,15 +97,10 @@ def settle(result: Result, args: Args) -> None:
     console.line(f"Settled {result['path']}{removed}{taken}; to take that back: memd undo {result['action']}")
 
 
-@app.command("merge-note")
-def merge_note(
-    base: Annotated[Path, typer.Argument(help="The common base (%O).")],
-    ours: Annotated[Path, typer.Argument(help="Our version (%A), which the merged note replaces.")],
-    theirs: Annotated[Path, typer.Argument(help="The other version (%B).")],
-    path: Annotated[Path | None, typer.Argument(help="Where the note is in the repository (%P).")] = None,
-) -> None:
+@own_command(app, "merge-note", leave_out=["no_start", "json"])
+def merge_note(args: Args) -> None:
     """Merges three versions of a note, for git, section by section; it needs no daemon.
 
     Exit code 1: both sides changed the same lines, which stand between markers now.
     """
-    start.become(start.MERGE, *(str(file) for file in (base, ours, theirs, path) if file is not None))
+    start.become(start.MERGE, *(str(file) for file in args.values() if file is not None))

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from memd.cli import console, daemon_calls, fast_search, hits, reports
-from memd.cli.method_command import REQUIRED, Args, Result, command_group, declared_command, method_command
+from memd.cli.method_command import Args, Result, command_group, declared_command, method_command
 from memd.errors import UsageError
 from memd.protocol.safe_text import one_line
 
@@ -45,7 +45,7 @@ def path_and_line(place: str) -> tuple[str | None, int | None]:
     return path, int(line) if line else None
 
 
-@method_command(app, "get", alias="show", prepare=_key_or_path, leave_out=["path"], defaults={"key": REQUIRED})
+@method_command(app, "get", alias="show", prepare=_key_or_path, leave_out=["path"])
 def get(result: Result, args: Args) -> None:
     if console.wants_colour():
         console.page(hits.memory(result))
@@ -90,7 +90,6 @@ def _beside_best(result: Result) -> str:
     app, "list", name="list", alias="ls", leave_out=["preview"],
     prepare=lambda args: args.update(path=args["path"] or args["place"]),
     send=lambda client, params, args: daemon_calls.all_rows(client, "list", params, args["limit"]),
-    defaults={"limit": 0},
 )  # fmt: skip
 def list_memories(result: Result, args: Args) -> None:
     """Lists the memories: role, title, time, key."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from memd.cli import console, daemon_calls, mcp_bridge, reports
-from memd.cli.method_command import Args, Json, NoStart, Result, command_group, declared_command, method_command
+from memd.cli.method_command import Args, Json, Result, command_group, declared_command, method_command, own_command
 from memd.config import paths, tokens
 from memd.config.tokens import AccessToken
 from memd.errors import NoDaemon, UsageError
@@ -88,25 +88,18 @@ def daemon(json: Annotated[bool, typer.Option("--json", help="Log in JSON, one o
     process.become(process.DAEMON, **({"MEMD_LOG__FORMAT": "json"} if json else {}))
 
 
-@app.command()
-def web(
-    port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="The port; else 8427, or any free one.")
-    ] = None,
-    ns: Annotated[str | None, typer.Option("--ns", "-n", help="Show this workspace and no other.")] = None,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Change nothing.")] = False,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Start no browser.")] = False,
-) -> None:
+@own_command(app, "web", leave_out=["no_start", "json"])
+def web(args: Args) -> None:
     """Opens a page to see, search and tend the memory, on this machine only.
 
     The first line that it prints is the address, which works once and for ten minutes.
     """
-    process.become(process.WEB, *_flags(port=port, ns=ns, read_only=read_only, no_open=no_open))
+    process.become(process.WEB, *_flags(args))
 
 
-def _flags(**given: Any) -> Iterator[str]:
+def _flags(args: Args) -> Iterator[str]:
     """Options as another program takes them: with a value, or as a switch."""
-    for name, value in given.items():
+    for name, value in args.items():
         flag = f"--{name.replace('_', '-')}"
         if value is True:
             yield flag
@@ -129,15 +122,11 @@ def mcp(args: Args) -> int:
 # --- the log ------------------------------------------------------------------------------------------------------
 
 
-@app.command()
-def logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many lines.")] = 50,
-    json: Json = False,
-) -> None:
+@own_command(app, "logs")
+def logs(args: Args) -> None:
     """Shows the daemon's log; it need not run."""
-    file = paths.log_file()
-    found = last_lines(file, lines) if lines else []
+    file, follow, json = paths.log_file(), args["follow"], args["json"]
+    found = last_lines(file, args["lines"]) if args["lines"] else []
     if json:
         console.json({"log": str(file), "lines": found})
     elif not found and not follow:
@@ -191,28 +180,17 @@ def _was_rotated(log: BinaryIO, file: Path) -> bool:
 token_app = command_group(app, "token", "Makes, lists and revokes the tokens for the hub.")
 
 
-@app.command()
-def serve(
-    listen: Annotated[
-        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where; else 127.0.0.1:8428.")
-    ] = None,
-    host: Annotated[
-        list[str] | None, typer.Option("--host", metavar="NAME", help="A name by which it is reached; may be repeated.")
-    ] = None,
-    cert: Annotated[str | None, typer.Option("--cert", metavar="FILE", help="The certificate for TLS, PEM.")] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The certificate's key, PEM.")] = None,
-    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front of it does TLS.")] = False,
-    no_start: NoStart = False,
-) -> None:
+@own_command(app, "serve", leave_out=["json"])
+def serve(args: Args) -> None:
     """Serves this memory to other machines over HTTP, to each that has a token.
 
     Agents find MCP at /mcp, memd --remote and Python the same methods as on the socket at /rpc. The first line that it
     prints is the address.
     """
-    hosts = " ".join(host) if host else None
-    given = {"LISTEN": listen, "HOSTS": hosts, "CERT": cert, "KEY": key, "BEHIND_PROXY": behind_proxy}
-    settings = {f"MEMD_HUB__{name}": str(value) for name, value in given.items() if value not in (None, False)}
-    process.become(process.HUB, *_flags(no_start=no_start), **settings)
+    flags = _flags({"no_start": args.pop("no_start")})
+    args["hosts"] = " ".join(args.pop("host") or ())
+    settings = {f"MEMD_HUB__{name.upper()}": str(value) for name, value in args.items() if value}
+    process.become(process.HUB, *flags, **settings)
 
 
 def _read_or_write(args: Args) -> None:

@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 import memd
 from memd.cli import console
-from memd.cli.method_command import Json, Yes, command_group
+from memd.cli.method_command import Args, Json, Yes, command_group, own_command
 from memd.config import load, paths
 from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.protocol import start
@@ -43,25 +43,19 @@ app = typer.Typer()
 service_app = command_group(app, "service", "memd as a systemd service of this user.", no_args_is_help=False)
 
 
-@service_app.command()
-def install(
-    print_only: Annotated[bool, typer.Option("--print", help="Show the units and change nothing.")] = False,
-    linger: Annotated[bool, typer.Option("--linger", help="Let it go on after logout.")] = False,
-    now: Annotated[bool, typer.Option("--now/--no-now", help="Start it at once.")] = True,
-    web: Annotated[bool, typer.Option("--web", help="Also the page, which runs while someone looks at it.")] = False,
-    serve: Annotated[bool, typer.Option("--serve", help="Also the hub, for other machines.")] = False,
-    json: Json = False,
-) -> None:
+@own_command(service_app, "service install")
+def install(args: Args) -> None:
     """Installs memd as a service: it starts at login, and whenever someone asks."""
-    if print_only and launchd_in_charge():
+    json = args["json"]
+    if args["print_only"] and launchd_in_charge():
         console.out(plist().decode())
         return
-    if print_only:
-        written = units(web, serve)
+    if args["print_only"]:
+        written = units(args["web"], args["serve"])
         text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
         console.show(written, text, json)
         return
-    state = set_up(now, linger, web, serve)
+    state = set_up(args["now"], args["linger"], args["web"], args["serve"])
     console.show(state, describe(state), json)
     if not json and not state.get("confined", True):
         console.note(UNCONFINED)
@@ -69,22 +63,16 @@ def install(
         console.note(NO_LINGER)
 
 
-@service_app.command()
-def uninstall(
-    purge: Annotated[
-        bool, typer.Option("--purge", help="Also remove state, settings and socket: everything but the notes.")
-    ] = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+@own_command(service_app, "service uninstall", yes=Yes)
+def uninstall(args: Args) -> None:
     """Removes the service; with --purge, leaves nothing behind but the notes."""
-    if purge and not yes:
+    if args["purge"] and not args["yes"]:
         _confirm(places())
     removed = take_down()
-    gone = remove_all() if purge else []
+    gone = remove_all() if args["purge"] else []
     result = {"uninstalled": removed, "removed": [str(place) for place in gone]}
     said = "the service is uninstalled" if removed else "the service was not installed"
-    console.show(result, "\n".join([said, *(one_line(f"removed {place}") for place in gone)]), json)
+    console.show(result, "\n".join([said, *(one_line(f"removed {place}") for place in gone)]), args["json"])
 
 
 def _confirm(found: list[Path]) -> None:

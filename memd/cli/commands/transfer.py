@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from memd.cli import console, daemon_calls, reports
-from memd.cli.method_command import REQUIRED, Args, Json, Result, Yes, declared_command, method_command
+from memd.cli.method_command import Args, Result, Yes, declared_command, method_command, own_command
 from memd.config import paths
 from memd.errors import NotFound, Refused
 from memd.protocol import start as process
@@ -126,7 +126,7 @@ def import_export(result: Result, args: Args) -> None:
         console.note("to take the other texts instead: --overwrite")
 
 
-@method_command(app, "ingest", defaults={"paths": REQUIRED})
+@method_command(app, "ingest")
 def ingest(result: Result, args: Args) -> None:
     """Copies memories of other tools into the workspace.
 
@@ -170,23 +170,21 @@ def backup(result: Result, args: Args) -> None:
     console.line(f"{result['backup']} ({result['bytes'] / 1e6:.1f} MB)")
 
 
-@app.command("restore-backup")
-def restore_backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy that memd backup made.")],
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+@own_command(app, "restore-backup", yes=Yes)
+def restore_backup(args: Args) -> None:
     """Puts a copy of state.db back.
 
     A running daemon is stopped for it and started again. The replaced ledger is put aside; the notes stay as they are.
     """
+    file: Path = args["file"]
     if not file.is_file():
         raise NotFound(f"there is no file {file}", f"the nightly ones are in {paths.state_dir() / 'backups'}")
-    if not yes and console.on_terminal(sys.stdin):
+    if not args["yes"] and console.on_terminal(sys.stdin):
         typer.confirm(f"Put {file} in the place of {paths.state_dir() / 'state.db'}?", abort=True)
     result = _restored(file)
-    text = f"{result['backup']} is in place; the one before is {result['aside'] or 'gone'}\ncaches are made again"
-    console.show(result, text + (", the daemon is running" if result["restarted"] else " by the next start"), json)
+    caches = "caches are made again" + (", the daemon is running" if result["restarted"] else " by the next start")
+    text = f"{result['backup']} is in place; the one before is {result['aside'] or 'gone'}\n{caches}"
+    console.show(result, text, args["json"])
 
 
 def _restored(file: Path) -> dict[str, Any]:

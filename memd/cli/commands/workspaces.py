@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from memd import installation
 from memd.cli import console, daemon_calls, reports
 from memd.cli.commands import service
-from memd.cli.method_command import REQUIRED, Args, Json, Result, call, command_group, declared_command, method_command
+from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, own_command
 from memd.config import load, paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, NEVER, TEAM_GLOB
@@ -72,7 +72,7 @@ def _other_notes(place: Path) -> tuple[int, list[str], bool]:
     return found, sorted(skipped), seen > MOST_SEEN
 
 
-@method_command(app, "workspace.add", prepare=_prepare, leave_out=["wait"], defaults={"path": "."})
+@method_command(app, "workspace.add", prepare=_prepare, leave_out=["wait"])
 def add(result: Result, args: Args) -> None:
     """Watches a directory of notes."""
     others, skipped, many = _other_notes(Path(args["path"])) if args["wait"] else (0, [], False)
@@ -105,26 +105,22 @@ def _show_workspaces(result: Result, args: Args) -> None:
     console.out(reports.workspaces(result["workspaces"]))
 
 
-REMOVE: dict[str, Any] = {"send": _remove_named, "leave_out": ["path"], "defaults": {"ns": REQUIRED}}
+REMOVE: dict[str, Any] = {"send": _remove_named, "leave_out": ["path"]}
 method_command(app, "workspace.list", name="workspaces")(_show_workspaces)
 method_command(app, "workspace.rm", name="remove", **REMOVE)(_show_removed)
 method_command(ns_app, "workspace.list", name="list")(_show_workspaces)
 method_command(ns_app, "workspace.rm", name="rm", **REMOVE)(_show_removed)
 
 
-@workspace_app.command()
-def init(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="The directory that holds the notes.")] = Path(),
-    git: Annotated[bool, typer.Option("--git", help="Have git carry it from machine to machine.")] = False,
-    json: Json = False,
-) -> None:
+@own_command(workspace_app, "workspace init")
+def init(args: Args) -> None:
     """Has git carry a workspace: memd merges its notes, and conflict copies are ignored.
 
     Nothing is committed and nothing is pushed. Every clone needs it once: git keeps the driver out of what is cloned.
     """
-    if not git:
+    if not args["git"]:
         raise UsageError("only git can be set up", "memd workspace init --git")
-    root = directory.resolve()
+    root = args["directory"].resolve()
     known = [one for one in load.load().workspaces if one.root.resolve() == root and one.globs != DEFAULT_GLOBS]
     done = set_up_git(root, [glob for one in known for glob in one.globs])
     lines = [
@@ -133,7 +129,7 @@ def init(
         *(f"  .gitignore: {line}" for line in done["ignored"]),
         "Nothing was committed or pushed; every clone needs this command once.",
     ]
-    console.show(done, "\n".join(lines), json)
+    console.show(done, "\n".join(lines), args["json"])
 
 
 # --- git: who merges notes, what is kept out ----------------------------------------------------------------------
