@@ -73,9 +73,9 @@ def answer(event: str, args: dict[str, Any]) -> str:
         # By its name, so that it is this one also for a daemon that comes back in between.
         where = {"ns": ns}
         if event in LINES:
-            from memd.cli.hook import capture
+            from memd.cli.hook import learned
 
-            _explain(args, f"saved {capture.save(client, event, payload, where, settings)}")
+            _explain(args, f"saved {learned.save(client, event, payload, where, settings)}")
             return ""
         from memd.cli.hook import recall
 
