@@ -95,11 +95,11 @@ def test_launchd_is_given_the_daemon_where_there_is_no_systemd(monkeypatch, tmp_
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("MEMD_HOME", str(home / "memd"))
     paths.private_dir(paths.state_dir())
-    assert service.launchd_in_charge() and not service.uninstall()
-    told = service.install(now=True, linger=False, web=False, serve=False)
+    assert service.launchd_in_charge() and not service.take_down()
+    told = service.set_up(now=True, linger=False, web=False, serve=False)
     written = plistlib.loads(Path(told["plist"]).read_bytes())
     assert written["ProgramArguments"] == start.command_of(start.DAEMON) and written["RunAtLoad"] is True
-    assert service.uninstall() and not service.plist_file().exists()
+    assert service.take_down() and not service.plist_file().exists()
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == [
         f"bootstrap gui/{os.getuid()} {told['plist']}",
