@@ -13,7 +13,7 @@ from memd.indexer.writing.write_files import FileChange
 from memd.notes import sections
 from memd.notes.merging import Merged
 from memd.notes.read import sides
-from memd.protocol.methods.conflicts import ConflictListRequest, ConflictSettleRequest
+from memd.protocol.methods.proposals import ConflictListRequest, ConflictSettleRequest
 
 
 @handles(ConflictListRequest)

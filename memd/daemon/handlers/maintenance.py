@@ -16,7 +16,7 @@ from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.store.ledger import LedgerPlace
-from memd.protocol.methods.maintenance import DoctorRequest, JobListRequest, JobRunRequest, RebuildRequest, SyncRequest
+from memd.protocol.methods.workspaces import DoctorRequest, JobListRequest, JobRunRequest, RebuildRequest, SyncRequest
 
 START_SECONDS = 30.0
 """How long a call waits for a daemon that is only just starting."""

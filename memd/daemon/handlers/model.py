@@ -17,7 +17,7 @@ from memd.exam import Probe
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store.stores import Stores
 from memd.indexer.views import overview
-from memd.protocol.methods.model import ModelTryRequest
+from memd.protocol.methods.exam import ModelTryRequest
 
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder

@@ -13,7 +13,7 @@ from memd.indexer.views import keys
 from memd.indexer.writing.team_branch import commit_on_branch
 from memd.models import TEAM
 from memd.notes import secrets
-from memd.protocol.methods.sharing import ProposeRequest, TokenAddRequest, TokenRevokeRequest
+from memd.protocol.methods.proposals import ProposeRequest, TokenAddRequest, TokenRevokeRequest
 
 BRANCH = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[\w][\w./-]*(?<![./])")
 

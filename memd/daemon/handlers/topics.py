@@ -15,7 +15,7 @@ from memd.indexer.views import topics
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import metadata, names, sections
 from memd.notes import topics as notes
-from memd.protocol.methods import topics as methods
+from memd.protocol.methods import notes as methods
 
 NONE = "No topics found"
 

@@ -9,8 +9,8 @@ import importlib
 from memd.protocol.methods.base import METHODS, Method, Request
 
 SUBJECTS = (
-    "server search context overview exam model transfer maintenance workspaces lifecycle events memories history notes"
-    " topics edges outline proposals conflicts sharing"
+    "server search context overview exam transfer workspaces lifecycle events memories history notes edges outline"
+    " proposals"
 )
 GROUPS = tuple(importlib.import_module(f"{__name__}.{subject}") for subject in SUBJECTS.split())
 """The subjects, a module each, in the order of the documentation; importing one declares its methods."""

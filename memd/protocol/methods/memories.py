@@ -16,11 +16,16 @@ class Expecting(base.Writing):
     """The version that it must have now, else `version_conflict`; 0: it must be new."""
 
 
-class PutResult(base.Written):
+class PatchResult(base.Written):
+    """The answer of `patch`."""
+
+    version: int | None
+
+
+class PutResult(PatchResult):
     """The answer of `put`."""
 
     written: bool
-    version: int | None
     similar: list[dict[str, Any]]
 
 
@@ -50,12 +55,6 @@ class PutRequest(base.Timed, Expecting, method="put", args="key text", result=Pu
     on_similar: Literal["keep", "update", "skip"] = "keep"
     """A new key when a memory says nearly the same: `keep` writes it, `update` writes to that
     memory instead, `skip` writes nothing."""
-
-
-class PatchResult(base.Written):
-    """The answer of `patch`."""
-
-    version: int | None
 
 
 class PatchRequest(Expecting, method="patch", args="key patch", result=PatchResult):

@@ -1,4 +1,4 @@
-"""Writing down what happened and what is worth knowing: `note`, `save`, `write`, `read` and `recent`."""
+"""Writing down what is worth knowing: `note`, `save`, `write`, `read`, `recent`, and by topic, `topic.…`."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from memd.protocol.methods import base
 
 
 class NoteResult(base.Written):
-    """The answer of `note` and `write`: where it stands."""
+    """The answer of `note`, `write` and `topic.set_general`: where it stands."""
 
     path: str
 
@@ -93,3 +93,128 @@ class RecentRequest(base.Timed, base.OneWorkspace, method="recent", args="role",
     """Entries of this many days before today, and of today."""
     budget: Annotated[int, base.between(1, base.MAX_TOKENS)] = 2_000
     """At most about this many tokens, at four characters each."""
+
+
+# --- topics: one file each, and an index that lists them ----------------------------------------------------------
+
+
+Topic = Annotated[base.Text, base.doc("the name")]
+
+
+class TopicWriteResult(NoteResult):
+    """The answer of `topic.memorize` and `topic.refine`."""
+
+    topic: str
+
+
+class TopicMemorizeRequest(base.Timed, base.Writing, method="topic.memorize", args="topic", result=TopicWriteResult):
+    """Creates a topic and lists it in the index."""
+
+    topic: Topic
+    summary: base.Text
+    """One or two sentences for the index."""
+    content: base.Text
+    """The content, as Markdown."""
+    title: Annotated[str, base.unset("the name")] = ""
+    """The title."""
+    tags: Annotated[base.Texts, base.unset("none")] = ()
+    """Its tags."""
+
+
+class TopicRefineRequest(base.Timed, base.Writing, method="topic.refine", args="topic", result=TopicWriteResult):
+    """Changes the tags, the summary or the content of a topic."""
+
+    topic: Topic
+    add_tags: Annotated[base.Texts, base.unset("none")] = ()
+    """Tags to add."""
+    remove_tags: Annotated[base.Texts, base.unset("none")] = ()
+    """Tags to remove, in upper or lower case."""
+    title: Annotated[str, base.unset("as it is")] = ""
+    """A new title."""
+    summary: Annotated[str, base.unset("as it is")] = ""
+    """A new summary."""
+    content: Annotated[str, base.unset("as it is")] = ""
+    """A new content."""
+
+
+class TopicForgetResult(TopicWriteResult):
+    """The answer of `topic.forget`."""
+
+    deleted: bool
+    kept: str
+
+
+class TopicForgetRequest(base.Writing, method="topic.forget", args="topic", result=TopicForgetResult):
+    """Deletes a topic where it can, and always removes it from the index."""
+
+    topic: Topic
+
+
+class TopicRecallResult(base.WithinWorkspace, base.Shown):
+    """The answer of `topic.recall`."""
+
+    path: str
+    topic: str
+    title: str
+    tags: list[str]
+    summary: str
+    last_updated: str
+    content: str
+    markdown: str
+
+
+class TopicRecallRequest(base.Scoped, method="topic.recall", args="topic", result=TopicRecallResult, reads=True):
+    """Returns one topic as Markdown: title, tags, when it was last updated, content."""
+
+    topic: Topic
+
+
+class TopicGeneralResult(base.WithinWorkspace, base.Shown):
+    """The answer of `topic.general`."""
+
+    path: str
+    content: str
+    topics: list[dict[str, str]]
+    index: str
+    """Both as they stand in the file, with their headings."""
+
+
+class TopicGeneralRequest(base.OneWorkspace, method="topic.general", result=TopicGeneralResult, reads=True):
+    """Returns the general knowledge and the list of topics, as the index has them."""
+
+
+class TopicSetGeneralRequest(base.Writing, method="topic.set_general", args="content", result=NoteResult):
+    """Replaces the general knowledge."""
+
+    content: base.Text
+    """The general knowledge, as Markdown."""
+
+
+class TopicSearchResult(base.Fresh):
+    """The answer of `topic.search`."""
+
+    topics: list[dict[str, Any]]
+    text: str
+
+
+class TopicSearchRequest(base.Scoped, method="topic.search", args="tags", result=TopicSearchResult, reads=True):
+    """Finds topics by their tags."""
+
+    tags: base.Texts = ()
+    """The tags."""
+    match: Literal["any", "all"] = "any"
+    """`any`: one of them is enough; `all`: none may be missing."""
+
+    def check(self) -> None:
+        if not self.tags:
+            raise UsageError("`topic.search` needs `tags`")
+
+
+class TopicListResult(TopicSearchResult):
+    """The answer of `topic.list`."""
+
+    missing: list[dict[str, Any]]
+
+
+class TopicListRequest(base.Scoped, method="topic.list", result=TopicListResult, reads=True):
+    """Lists the topics."""
