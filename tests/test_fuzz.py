@@ -90,8 +90,8 @@ def test_any_parameters_are_a_request_or_a_usage_error(
 @fuzzed
 @given(LINES)
 def test_a_line_of_mcp_is_a_message_or_refused_with_its_id(line: bytes) -> None:
-    if sdk_server._parse(line) is None:
-        refusal = wire.decode(sdk_server._refusal(line))
+    if isinstance(answer := sdk_server.parse(line), bytes):
+        refusal = wire.decode(answer)
         assert refusal["error"]["code"] and set(refusal) == {"jsonrpc", "id", "error"}
 
 

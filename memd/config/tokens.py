@@ -15,14 +15,13 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memd.config import paths
 from memd.config.schedules import UNITS
 from memd.errors import AlreadyExists, NotFound, StoreBroken, UnsafePlace, UsageError
-from memd.models import FileStat
 
 PREFIX = "memd_"
 """By it a scanner for secrets knows a token that was left lying about."""
@@ -81,23 +80,10 @@ def all_tokens() -> list[AccessToken]:
     return list(_read(file()).values())
 
 
-class TokenFile:
-    """The tokens as the hub sees them: looked at with every request, read again when the file changed."""
-
-    def __init__(self) -> None:
-        self._seen: FileStat | None = None
-        self._by_digest: dict[str, AccessToken] = {}
-
-    def find(self, secret: str) -> AccessToken | None:
-        """The token that this is; None where it is none, was revoked or has expired."""
-        seen = None
-        with suppress(FileNotFoundError):
-            seen = FileStat.of(file().stat())
-        if seen != self._seen:
-            self._by_digest = {token.digest: token for token in _read(file()).values()}
-            self._seen = seen
-        found = self._by_digest.get(digest_of(secret))
-        return None if found is None or found.expired else found
+def find(secret: str) -> AccessToken | None:
+    """The token that this is; None where it is none, was revoked or has expired. Each request reads the file."""
+    digest = digest_of(secret)
+    return next((token for token in all_tokens() if token.digest == digest and not token.expired), None)
 
 
 def digest_of(secret: str) -> str:

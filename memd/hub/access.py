@@ -6,7 +6,6 @@ of this machine, and whatever cannot be undone. What is left is called for the t
 
 import os
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 
 from memd.config.tokens import AccessToken
@@ -91,7 +90,6 @@ class Access:
         return method is not None and offered(method) and (method.reads or self.token.write)
 
 
-@cache
 def offered(method: Method) -> bool:
     """Whether the hub has a method: it can be kept to workspaces, or tells nothing that is not theirs."""
     if method.local or method.notifies:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from memd.config.schema import HubSettings
-from memd.config.tokens import AccessToken, TokenFile
+from memd.config.tokens import AccessToken, find
 from memd.errors import Busy, MemdError, Refused
 from memd.http_shell import HttpGuard, Rejected, host_of
 from memd.hub.access import Access
@@ -53,7 +53,6 @@ class HubGuard(HttpGuard):
     """Stands before the hub; hosts have no ports."""
 
     settings: HubSettings
-    tokens: TokenFile = field(default_factory=TokenFile)
     headers: ClassVar = {
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
@@ -108,7 +107,7 @@ class HubGuard(HttpGuard):
 
     def _token(self, scope: Scope, headers: Headers) -> AccessToken:
         scheme, _, secret = headers.get("authorization", "").partition(" ")
-        found = self.tokens.find(secret.strip()) if scheme.lower() == "bearer" else None
+        found = find(secret.strip()) if scheme.lower() == "bearer" else None
         if found:
             return found
         if not self._failures.allows():

@@ -8,7 +8,8 @@ the first agent connects.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -248,12 +249,6 @@ class SessionConnection(Protocol):
     async def notify(self, line: bytes) -> None: ...
 
 
-class LineSource(Protocol):
-    """Lines from the client; None at their end."""
-
-    async def next(self) -> bytes | None: ...
-
-
 class McpSession:
     """One client, from its first line to its last."""
 
@@ -271,7 +266,7 @@ class McpSession:
         """Requests that have no answer yet."""
         self._settled = asyncio.Event()
 
-    async def run(self, lines: LineSource) -> None:
+    async def run(self, lines: AsyncIterator[bytes]) -> None:
         """Serve until the client hangs up."""
         to_sdk, from_client = anyio.create_memory_object_stream[Incoming](0)
         to_client, from_sdk = anyio.create_memory_object_stream[SessionMessage](0)
@@ -294,10 +289,10 @@ class McpSession:
         for task in done:
             task.result()
 
-    async def _read(self, lines: LineSource, to_sdk: MemoryObjectSendStream[Incoming]) -> None:
+    async def _read(self, lines: AsyncIterator[bytes], to_sdk: MemoryObjectSendStream[Incoming]) -> None:
         async with to_sdk:
             try:
-                while (line := await lines.next()) is not None:
+                async for line in lines:
                     if line.strip():
                         await self._receive(line, to_sdk)
             except TooLarge as error:
@@ -305,9 +300,9 @@ class McpSession:
             await self._all_settled()
 
     async def _receive(self, line: bytes, to_sdk: MemoryObjectSendStream[Incoming]) -> None:
-        message = _parse(line)
-        if message is None:
-            await self._connection.send(_refusal(line))
+        message = parse(line)
+        if isinstance(message, bytes):
+            await self._connection.send(message)
             return
         if isinstance(message, types.JSONRPCRequest):
             if (busy := self._busy()) is not None:
@@ -356,29 +351,22 @@ class McpSession:
             log.info("a client left with %d requests unanswered", len(self._open))
 
 
-def _parse(line: bytes) -> types.JSONRPCMessage | None:
-    """The message of a line; None where it is not one of MCP."""
-    try:
+def parse(line: bytes) -> types.JSONRPCMessage | bytes:
+    """The message of a line; where it is none, the one answer to it, with its id, so that its sender does not wait for
+    another."""
+    message: types.JSONRPCMessage | None = None
+    with suppress(ValidationError):
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError:
-        return None
-    # The SDK takes a request with a wrong id for a notification, which nobody would answer.
-    if isinstance(message, types.JSONRPCRequest) or b'"id"' not in line or b'"method"' not in line:
-        return message
+        # The SDK takes a request with a wrong id for a notification, which nobody would answer.
+        if isinstance(message, types.JSONRPCRequest) or b'"id"' not in line or b'"method"' not in line:
+            return message
     try:
         read = wire.decode(line)
-    except BadJson:
-        return message
-    return None if isinstance(read, dict) and "method" in read and read.get("id") is not None else message
-
-
-def _refusal(line: bytes) -> bytes:
-    """The one answer to a line that is no message; with its id, so that its sender does not wait for another."""
-    try:
-        message = wire.decode(line)
     except BadJson as error:
-        return wire.encode_error(None, error)
-    return wire.encode_error(_id_of(message), BadRequest("the line is not a message of MCP"))
+        return message or wire.encode_error(None, error)
+    if message is not None and ("method" not in read or read.get("id") is None):
+        return message
+    return wire.encode_error(_id_of(read), BadRequest("the line is not a message of MCP"))
 
 
 def _id_of(message: Any) -> str | float | None:

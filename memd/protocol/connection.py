@@ -44,21 +44,18 @@ class Connection:
         self._socket.settimeout(patience)
         parts, size = [self._unread], 0
         while b"\n" not in parts[-1]:
-            part = self._part(patience)
+            try:
+                part = self._socket.recv(1 << 16)
+            except TimeoutError:
+                raise silent(patience or 0) from None
+            except OSError:
+                raise Closed from None
             size += len(part)
             if not part or size > MAX_REPLY:
                 raise Closed
             parts.append(part)
         line, _, self._unread = b"".join(parts).partition(b"\n")
         return line
-
-    def _part(self, patience: float | None) -> bytes:
-        try:
-            return self._socket.recv(1 << 16)
-        except TimeoutError:
-            raise silent(patience or 0) from None
-        except OSError:
-            raise Closed from None
 
 
 def connect(path: str, timeout: float) -> _socket.socket:

@@ -39,8 +39,8 @@ class HttpConnection:
         self._path = f"{parts.path.rstrip('/').removesuffix(RPC)}{RPC}{query}"
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._http = kind(parts.netloc.rpartition("@")[2], timeout=timeout)
-        self._lines: list[bytes] = []
-        self._asked = False
+        self._lines: list[bytes] | None = []
+        """Those of the answer that were not taken yet; None before it was read."""
         self._used = 0.0
 
     def close(self) -> None:
@@ -62,12 +62,11 @@ class HttpConnection:
             raise silent(self._timeout) from None
         except (OSError, HTTPException):
             raise Closed from None
-        self._lines, self._asked = [], True
+        self._lines = None
 
     def line(self, patience: float | None) -> bytes:
         """The next line of the answer; NoDaemon when nothing comes for `patience` seconds."""
-        if self._asked:
-            self._asked = False
+        if self._lines is None:
             self._lines = self._answer(patience)
         if not self._lines:
             raise Closed

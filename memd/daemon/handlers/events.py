@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.serving.events import Watch
-from memd.daemon.serving.subscriptions import Subscription, SubscriptionQuery
+from memd.daemon.serving.subscriptions import Subscription
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
 from memd.protocol.methods.base import Scoped
@@ -13,9 +13,10 @@ from memd.protocol.methods.events import SubscribeRequest, UnsubscribeRequest, W
 
 @handles(SubscribeRequest)
 async def subscribe(ctx: HandlerContext, request: SubscribeRequest, call: IncomingCall) -> Result:
-    query = SubscriptionQuery(_terms(request), request.filters, _scope(ctx, request), request.marks)
+    names = _scope(ctx, request)
+    wanted = Subscription(call.connection, _terms(request), request.filters, names, request.marks)
     # Nothing is awaited from here on, so the answer goes out before the first notification.
-    return {"subscription": ctx.subscriptions.add(Subscription(call.connection, query)), "ns": sorted(query.ns)}
+    return {"subscription": ctx.subscriptions.add(wanted), "ns": sorted(names)}
 
 
 def _terms(request: SubscribeRequest) -> AwaitedTerms:

@@ -10,8 +10,9 @@ import contextlib
 import itertools
 from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from memd.daemon.serving.server import ClientConnection
 from memd.errors import Busy
@@ -69,15 +70,16 @@ numbers = itertools.count(1)
 """One sequence for every kind of outbox: a connection ends each by its number."""
 
 
+@dataclass(eq=False)
 class Outbox:
     """Notifications of one kind for one connection. Used on the loop only."""
 
-    method = ""
+    method: ClassVar[str]
     """The method of the notifications."""
+    connection: ClientConnection
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __post_init__(self) -> None:
         self.number = next(numbers)
-        self.connection = connection
         self._queue: deque[tuple[MakeParams, int]] = deque()
         """The lines to be sent, each with its size."""
         self._chars = 0
@@ -149,22 +151,20 @@ class Outboxes(Generic[O]):
 # --- those who listen -----------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Watch(Outbox):
     """One connection that watches; no workspaces or kinds means all of them."""
 
     method = "watch"
-
-    def __init__(self, connection: ClientConnection, ns: frozenset[str], kinds: frozenset[str]) -> None:
-        super().__init__(connection)
-        self._ns = ns
-        self._kinds = kinds
+    ns: frozenset[str]
+    kinds: frozenset[str]
 
     def wants(self, event: Event) -> bool:
         """Whether its kind and workspace are watched; an event without a workspace is everyone's."""
-        return self.hears(event["event"]) and (not self._ns or event.get("ns", "") in ("", *self._ns))
+        return self.hears(event["event"]) and (not self.ns or event.get("ns", "") in ("", *self.ns))
 
     def hears(self, kind: str) -> bool:
-        return not self._kinds or kind in self._kinds
+        return not self.kinds or kind in self.kinds
 
 
 class Events:

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.process.system import give_way
-from memd.daemon.serving.server import ClientConnection, LineReader
+from memd.daemon.serving.server import ClientConnection
 from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
 from memd.mcp.replies import Call
@@ -35,10 +35,9 @@ class McpSessions:
     def __init__(self) -> None:
         self._all: dict[McpSession, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
-        self._loading = threading.Lock()
         self._loader: threading.Thread | None = None
 
-    async def run(self, session: McpSession, connection: ClientConnection, lines: LineReader) -> None:
+    async def run(self, session: McpSession, connection: ClientConnection, lines: AsyncIterator[bytes]) -> None:
         """Leave a connection to a session, until that ends."""
         self._all = {**self._all, session: connection}
         try:
@@ -49,8 +48,7 @@ class McpSessions:
     def load(self) -> ModuleType:
         """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
         try:
-            with self._loading:
-                return importlib.import_module("memd.mcp.sdk_server")
+            return importlib.import_module("memd.mcp.sdk_server")
         except ImportError as error:
             raise MemdError(f"agents that speak MCP cannot be served: {error}", "install memd again") from error
 

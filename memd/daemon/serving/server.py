@@ -8,7 +8,7 @@ import os
 import select
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class Server:
         connection = ClientConnection(writer, self._settings.line_timeout_s, self._settings.calls_per_second)
         try:
             if _same_user(writer):
-                await self._serve(LineReader(reader, self._settings.line_timeout_s), connection)
+                await self._serve(read_lines(reader, self._settings.line_timeout_s), connection)
             connection.end_subscriptions()
             await connection.close()
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
@@ -80,14 +80,16 @@ class Server:
             # What a client has not read by now is thrown away; merely closing would keep it for ever.
             writer.transport.abort()
 
-    async def _serve(self, lines: LineReader, connection: ClientConnection) -> None:
+    async def _serve(self, lines: AsyncIterator[bytes], connection: ClientConnection) -> None:
         if len(self._clients) > self._settings.max_clients:
             await connection.send_error(Busy("memd has too many connections", "try again in a moment"))
             return
         try:
-            while connection.successor is None and (line := await lines.next()) is not None:
+            async for line in lines:
                 if line.strip():
                     await self._answer(line, connection)
+                if connection.successor is not None:
+                    break
         except TooLarge as error:
             await connection.send_error(error)
         if connection.successor is not None:
@@ -143,29 +145,20 @@ class IncomingCall:
 Dispatch = Callable[[str, dict[str, Any], IncomingCall], Awaitable[dict[str, Any]]]
 
 
-class LineReader:
+async def read_lines(reader: asyncio.StreamReader, seconds: float) -> AsyncIterator[bytes]:
     """Lines from a client: any wait before one begins, a short one until it ends, never more than the limit."""
-
-    def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
-        self._reader = reader
-        self._seconds = seconds
-        self._buffer = bytearray()
-
-    async def next(self) -> bytes | None:
-        if not self._buffer:
-            self._buffer += await self._reader.read(READ_BYTES)
-            if not self._buffer:
-                return None
-        async with asyncio.timeout(self._seconds):
-            while (end := self._buffer.find(b"\n")) < 0:
-                if len(self._buffer) > MAX_REQUEST:
+    buffer = bytearray()
+    while buffer := buffer or bytearray(await reader.read(READ_BYTES)):
+        async with asyncio.timeout(seconds):
+            while (end := buffer.find(b"\n")) < 0:
+                if len(buffer) > MAX_REQUEST:
                     raise TooLarge(f"a request may have {MAX_REQUEST} bytes")
-                if not (more := await self._reader.read(READ_BYTES)):
-                    return None
-                self._buffer += more
-        line = bytes(self._buffer[: end + 1])
-        del self._buffer[: end + 1]
-        return line
+                if not (more := await reader.read(READ_BYTES)):
+                    return
+                buffer += more
+        line = bytes(buffer[: end + 1])
+        del buffer[: end + 1]
+        yield line
 
 
 class ClientConnection:
@@ -182,7 +175,7 @@ class ClientConnection:
         """A model reads the answers."""
         self.subscriptions: dict[int, Callable[[], None]] = {}
         """How to end each subscription of this connection, by its number."""
-        self.successor: Callable[[LineReader], Awaitable[None]] | None = None
+        self.successor: Callable[[AsyncIterator[bytes]], Awaitable[None]] | None = None
         """Takes over the connection, in a protocol of its own, once the answer is out."""
         writer.transport.set_write_buffer_limits(high=WRITE_BUFFER)
 

@@ -15,7 +15,6 @@ from sqlite3 import Row
 from typing import Any, NamedTuple
 
 from memd.daemon.serving.events import Outbox, Outboxes
-from memd.daemon.serving.server import ClientConnection
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.subscription_match import AwaitedTerms, chunk_terms
 from memd.indexer.query import lookup
@@ -24,25 +23,16 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Filters, grouped
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionQuery:
-    """The subject of a subscription."""
-
-    terms: AwaitedTerms
-    filters: Filters
-    ns: frozenset[str]
-    """The workspaces; empty means all, also those that are added later."""
-    marks: bool = False
-
-
+@dataclass(eq=False)
 class Subscription(Outbox):
     """One standing query of one connection."""
 
     method = "subscription"
-
-    def __init__(self, connection: ClientConnection, query: SubscriptionQuery) -> None:
-        super().__init__(connection)
-        self.query = query
+    terms: AwaitedTerms
+    filters: Filters
+    ns: frozenset[str]
+    """The workspaces; empty means all, also those that are added later."""
+    marks: bool
 
 
 class Match(NamedTuple):
@@ -57,9 +47,9 @@ class Match(NamedTuple):
 
     def params(self, hit: dict[str, Any], clock: str) -> dict[str, Any]:
         """Those of its notification; other subscriptions share the hit."""
-        query, scored = self.subscription.query, {**hit, "score": round(self.share, 6)}
-        if query.marks:
-            scored["marks"] = query.terms.marks(hit["text"])
+        scored = {**hit, "score": round(self.share, 6)}
+        if self.subscription.marks:
+            scored["marks"] = self.subscription.terms.marks(hit["text"])
         return {"event": "new" if self.new else "changed", "hit": scored, "clock": clock}
 
 
@@ -75,17 +65,17 @@ class Subscriptions(Outboxes[Subscription]):
 
     def saved(self, index: WorkspaceIndex, saved: list[SavedMemory]) -> None:
         """Match what was just committed, and hand it to the loop."""
-        listening = [one for one in self.all.values() if not one.query.ns or index.workspace.ns in one.query.ns]
+        listening = [one for one in self.all.values() if not one.ns or index.workspace.ns in one.ns]
         if not (matches := list(_matches(listening, saved))):
             return
         hits, clock = self._hits(index, matches), self._stores.ledger.clock
-        found = [(match, hits[match.subscription.query.filters].get(match.chunk)) for match in matches]
+        found = [(match, hits[match.subscription.filters].get(match.chunk)) for match in matches]
         self._loop.call_soon_threadsafe(_deliver, [(match, hit) for match, hit in found if hit is not None], clock)
 
     def _hits(self, index: WorkspaceIndex, matches: list[Match]) -> dict[Filters, dict[int, dict[str, Any]]]:
         """The chunks as hits, for each set of filters those that pass it."""
         reader = self._stores.ledger.reader
-        chunks = grouped((match.subscription.query.filters, match.chunk) for match in matches)
+        chunks = grouped((match.subscription.filters, match.chunk) for match in matches)
         passed = {filters: lookup.join(reader, some, filters) for filters, some in chunks.items()}
         rows = {chunk: row for some in passed.values() for chunk, row in some.items()}
         shared = lookup.shared_stems(reader, index.id, {row["stem"] for row in rows.values()})
@@ -98,7 +88,7 @@ def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Ite
     for memory in saved if listening else ():
         chunks = [chunk_terms(chunk) for _, chunk in memory.chunks]
         for subscription in listening:
-            if (best := subscription.query.terms.best(chunks)) is not None:
+            if (best := subscription.terms.best(chunks)) is not None:
                 yield Match(subscription, memory.new, memory.chunks[best[0]][0], best[1])
 
 
