@@ -284,11 +284,7 @@ class DeclaredCommand:
         return isinstance(changed, ArgumentInfo) if changed else parameter.python_name in self._method.args
 
     def _is_required(self, parameter: Parameter) -> bool:
-        """An argument is required, too, where one that follows it is: Click knows them by their order."""
-        following = list(self._parameters.values())
-        same = [one for one in following[following.index(parameter) :] if self._is_argument(one)]
-        these = same if self._is_argument(parameter) else [parameter]
-        return any(self._defaults.get(one.name, REQUIRED if one.required else None) is REQUIRED for one in these)
+        return self._defaults.get(parameter.name, REQUIRED if parameter.required else None) is REQUIRED
 
     def _info(self, parameter: Parameter) -> ParameterInfo:
         made = typer.Argument() if self._is_argument(parameter) else typer.Option()
