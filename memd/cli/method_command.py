@@ -97,6 +97,8 @@ Workspace = Annotated[
 ]
 NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+COMMON = {"ns": Ns, "yes": Yes}
+"""Options that options.toml names instead of declaring them again."""
 OWN: dict[str, Any] = {
     "switch": bool, "text": str | None, "texts": list[str] | None, "number": int | None, "path": Path | None,
 }  # fmt: skip
@@ -349,6 +351,8 @@ def _options() -> dict[str, dict[str, dict[str, Any]]]:
 
 def _changed(name: str, said: Mapping[str, Any]) -> Any:
     """A parameter as options.toml has it."""
+    if "as" in said:
+        return COMMON[said["as"]]
     words = {word: value for word, value in said.items() if word not in MEANT}
     own = Literal[tuple(said["choices"])] | None if "choices" in said else OWN.get(said.get("kind", ""))
     flags = said.get("flags") or ([f"--{name.replace('_', '-')}"] if own else [])

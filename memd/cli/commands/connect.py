@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -12,55 +12,41 @@ from memd.cli import hook as hooks
 from memd.cli.connecting import agents, change
 from memd.cli.connecting.agents import AGENTS, Agent, Here, Place
 from memd.cli.connecting.change import Change
-from memd.cli.method_command import Json, Ns, Yes
+from memd.cli.method_command import Args, own_command
 from memd.config import edit, load
 from memd.config import hooks as hook_settings
 from memd.errors import UnknownWorkspace, UsageError
 from memd.protocol.safe_text import one_line
 
-Scope = Literal["user", "project"]
-Profile = Literal["search", "memories", "ghost", "knowledge", "all"]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the diff and write nothing.")]
+CAPTURE = "Save what sessions teach (decisions, causes, what you ask to remember) in the note of the day."
+Capture = Annotated[bool | None, typer.Option("--capture/--no-capture", help=CAPTURE)]
+STATES = {"connected": "connected", "taken": "name is taken", "none": "not connected", "unreadable": "unreadable"}
+app = typer.Typer()
 
 
 def _agents(incomplete: str) -> list[str]:
     return [name for name in AGENTS if name.startswith(incomplete)]
 
 
-Name = Annotated[str | None, typer.Argument(metavar="[AGENT]", help=", ".join(AGENTS), autocompletion=_agents)]
-PROFILES, PROFILE = "search|memories|knowledge|all", "Which tools the agent gets; `search` has four."
-CAPTURE = "Save what sessions teach (decisions, causes, what you ask to remember) in the note of the day."
-FORCE = "Replace a file that cannot be read, or another server called memd; a copy is kept."
-app = typer.Typer()
-STATES = {"connected": "connected", "taken": "name is taken", "none": "not connected", "unreadable": "unreadable"}
+def _name(metavar: str) -> Any:
+    return Annotated[str | None, typer.Argument(metavar=metavar, help=", ".join(AGENTS), autocompletion=_agents)]
 
 
-@app.command()
-def connect(
-    agent: Name = None,
-    listed: Annotated[bool, typer.Option("--list", help="Show the agents on this machine and their state.")] = False,
-    scope: Annotated[Scope, typer.Option(help="For you everywhere, or for everyone in this project.")] = "user",
-    ns: Ns = None,
-    profile: Annotated[Profile | None, typer.Option(metavar=PROFILES, help=PROFILE)] = None,
-    with_hooks: Annotated[bool, typer.Option("--hooks/--no-hooks", help="Claude Code: hooks beside the tools.")] = True,
-    capture: Annotated[bool | None, typer.Option("--capture/--no-capture", help=CAPTURE)] = None,
-    force: Annotated[bool, typer.Option("--force", help=FORCE)] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> None:
+@own_command(app, "connect", agent=_name("[AGENT]"), capture=Capture)
+def connect(args: Args) -> None:
     """Connects an agent to memd: shows what changes in its config file and writes it, keeping what else is in it.
 
     On a terminal it asks before it writes.
     """
-    if listed or agent is None:
+    scope, dry_run, json = args["scope"], args["dry_run"], args["json"]
+    if args["listed"] or args["agent"] is None:
         _list(json)
         return
-    known = _agent(agent, scope)
-    here = _here(scope, ns=_ns(known, ns, scope), profile=profile or "", hooks=with_hooks)
-    changes = [change.connected(place, force) for place in known.places[scope](here)]
+    known = _agent(args["agent"], scope)
+    here = _here(scope, ns=_ns(known, args["ns"], scope), profile=args["profile"] or "", hooks=args["with_hooks"])
+    changes = [change.connected(place, args["force"]) for place in known.places[scope](here)]
     new = " and ".join(str(one.path) for one in changes if one.kind != "none")
-    asking = console.can_ask() and bool(new) and not (yes or dry_run or json)
+    asking = console.can_ask() and bool(new) and not (args["yes"] or dry_run or json)
     if asking:
         _show_diffs(changes)
         if not typer.confirm(one_line(f"Write this to {new}?"), default=True, err=True):
@@ -70,8 +56,8 @@ def connect(
     _report(known, scope, changes, dry_run, json, shown=asking)
     if new and not json and not dry_run:
         console.note(f"next: {known.then}")
-    if not dry_run and with_hooks and known.hooks:
-        _offer_capture(known, capture, json)
+    if not dry_run and args["with_hooks"] and known.hooks:
+        _offer_capture(known, args["capture"], json)
 
 
 def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
@@ -88,15 +74,11 @@ def _offer_capture(agent: Agent, wanted: bool | None, json: bool) -> None:
         console.note("what sessions teach is saved in the note of the day; memd log shows it" if on else off)
 
 
-@app.command()
-def disconnect(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help=", ".join(AGENTS), autocompletion=_agents)],
-    scope: Annotated[Scope | None, typer.Option(help="Only there; otherwise wherever it is connected.")] = None,
-    dry_run: DryRun = False,
-    json: Json = False,
-) -> None:
+@own_command(app, "disconnect", agent=_name("AGENT"))
+def disconnect(args: Args) -> None:
     """Takes memd out of an agent's config file again, and nothing else."""
-    known = _agent(agent, scope or "user")
+    scope, dry_run, json = args["scope"], args["dry_run"], args["json"]
+    known = _agent(args["agent"], scope or "user")
     # In the home directory a project's file can be the user's.
     places = {place.path: place for where in ([scope] if scope else known.places) for place in _places(known, where)}
     changes = [change.disconnected(place) for place in places.values()]
@@ -109,15 +91,10 @@ def disconnect(
         console.note(f"{known.title} is disconnected: memd is out of {out_of}" if undone else "it was not connected")
 
 
-@app.command()
-def hook(
-    event: Annotated[str, typer.Argument(help=", ".join(hooks.EVENTS))],
-    ns: Ns = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on standard error why nothing came.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="The answer is JSON in any case.")] = False,
-) -> int:
+@own_command(app, "hook", event=Annotated[str, typer.Argument(help=", ".join(hooks.EVENTS))])
+def hook(args: Args) -> int:
     """Answers an agent's hook: reads its JSON on standard input; silent, and 0, whatever goes wrong."""
-    return hooks.run(event, {"ns": ns, "verbose": verbose})
+    return hooks.run(args["event"], args)
 
 
 # --- what is meant ------------------------------------------------------------------------------------------------

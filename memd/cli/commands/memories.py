@@ -6,7 +6,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.commands import service
-from memd.cli.method_command import Args, Result, Yes, call, command_group, method_command, standard_input
+from memd.cli.method_command import Args, Result, call, command_group, method_command, standard_input
 from memd.config import paths
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
@@ -62,7 +62,7 @@ def _confirm_purge(args: Args) -> None:
         console.confirm_irreversible(f"Forget {one_line(args['key'])} for good, with its history?", args["yes"])
 
 
-@method_command(app, "rm", prepare=_confirm_purge, yes=Yes)
+@method_command(app, "rm", prepare=_confirm_purge)
 def rm(result: Result, args: Args) -> None:
     """Removes a memory from its file; its history stays, and `memd undo` brings it back."""
     if args["hard"]:
@@ -88,7 +88,7 @@ def _list_then_purge(client: Client, params: Args, args: Args) -> Result:
     return client.gc(hard=True, **where)
 
 
-@method_command(app, "gc", send=_list_then_purge, yes=Yes)
+@method_command(app, "gc", send=_list_then_purge)
 def gc(result: Result, args: Args) -> None:
     """Lists the memories that were deleted or whose time to live has run out, and those that rest.
 

@@ -13,7 +13,7 @@ import typer
 
 import memd
 from memd.cli import console
-from memd.cli.method_command import Args, Json, Yes, command_group, own_command
+from memd.cli.method_command import Args, Json, command_group, own_command
 from memd.config import load, paths
 from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.protocol import start
@@ -63,7 +63,7 @@ def install(args: Args) -> None:
         console.note(NO_LINGER)
 
 
-@own_command(service_app, "service uninstall", yes=Yes)
+@own_command(service_app, "service uninstall")
 def uninstall(args: Args) -> None:
     """Removes the service; with --purge, leaves nothing behind but the notes."""
     if args["purge"] and not args["yes"]:

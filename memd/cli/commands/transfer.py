@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from memd.cli import console, daemon_calls, reports
-from memd.cli.method_command import Args, Result, Yes, declared_command, method_command, own_command
+from memd.cli.method_command import Args, Result, declared_command, method_command, own_command
 from memd.config import paths
 from memd.errors import NotFound, Refused
 from memd.protocol import start as process
@@ -170,7 +170,7 @@ def backup(result: Result, args: Args) -> None:
     console.line(f"{result['backup']} ({result['bytes'] / 1e6:.1f} MB)")
 
 
-@own_command(app, "restore-backup", yes=Yes)
+@own_command(app, "restore-backup")
 def restore_backup(args: Args) -> None:
     """Puts a copy of state.db back.
 
