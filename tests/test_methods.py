@@ -14,7 +14,7 @@ import typer
 
 from docs import generate
 from memd.cli.app import MODULES
-from memd.cli.method_command import EVERY, method_command
+from memd.cli.method_command import COMMON, EVERY, method_command
 from memd.daemon.handlers import HANDLERS
 from memd.errors import TooLarge, UsageError
 from memd.protocol.methods import METHODS, Request
@@ -150,5 +150,5 @@ def test_requests_are_not_shared_between_calls() -> None:
 def test_every_table_of_options_is_of_a_method_or_a_command() -> None:
     names_typed = {name for names in MODULES.values() for name in names.split()} | commands().keys()
     tables = tomllib.loads((ROOT / "memd" / "cli" / "options.toml").read_text(encoding="utf-8"))
-    assert tables.keys() - METHODS.keys() - names_typed == {EVERY}
+    assert tables.keys() - METHODS.keys() - names_typed == {EVERY, COMMON}
     assert tables[EVERY].keys() <= {name for method in METHODS.values() for name in method.parameters}

@@ -37,7 +37,7 @@ Run = Callable[[Args], int | None]
 
 REQUIRED: Any = ...
 """As a default: the parameter must be given, also where the method can do without it."""
-MEANT = ("argument", "flags", "kind", "choices", "default", "required")
+MEANT = ("argument", "flags", "kind", "choices", "default", "required", "completes")
 """What options.toml says of a parameter that is not said to Typer in these words."""
 STDIN = "-"
 FILLED_IN = ("now", "request_id", "progress", "observe", "cwd", "after", "offset", "marks")
@@ -82,23 +82,14 @@ COMPLETED = {
     "tags": _completer("tag.list", "tags", "tag"),
     "job.run name": _completer("job.list", "jobs", "name"),
     "token.add ns": _workspaces,
+    "workspaces": _workspaces,
 }
-"""The parameters that are completed: in every method, or in one."""
+"""The parameters that are completed: in every method, or in one, or where options.toml names it."""
 
-# --- options that many commands have ----------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------------------
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
-Ns = Annotated[
-    str | None,
-    typer.Option("--ns", "-n", metavar="NAME", help="The workspace, by its name.", autocompletion=_workspaces),
-]
-Workspace = Annotated[
-    Path | None, typer.Option("--workspace", "-w", metavar="DIR", help="The workspace, by its directory.")
-]
-NoStart = Annotated[bool, typer.Option("--no-start", help="Do not start the daemon when none runs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-COMMON = {"ns": Ns, "yes": Yes}
-"""Options that options.toml names instead of declaring them again."""
+COMMON = "common"
+"""The table of options.toml for options that many commands have."""
 OWN: dict[str, Any] = {
     "switch": bool, "text": str | None, "texts": list[str] | None, "number": int | None, "path": Path | None,
 }  # fmt: skip
@@ -254,7 +245,7 @@ class DeclaredCommand:
     @property
     def _scope(self) -> dict[str, Any]:
         scoped = self._name and "cwd" in self._method.parameters
-        return {"ns": Ns, "workspace": Workspace} if scoped else {}
+        return {name: _common(name) for name in ("ns", "workspace")} if scoped else {}
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -267,7 +258,7 @@ class DeclaredCommand:
             for one in self._parameters.values()
         ]
         own = {name: kind for name, kind in self._changed.items() if name not in self._parameters}
-        options = {**own, **self._scope, "no_start": NoStart, "json": own.get("json", Json)}
+        options = {**own, **self._scope, "no_start": _common("no_start"), "json": own.get("json") or _common("json")}
         context = [_parameter("typer_context", typer.Context, REQUIRED)] if self._of_group else []
         return inspect.Signature([*context, *declared, *(
             _parameter(name, kind, self._defaults.get(name, False if kind.__origin__ is bool else None))
@@ -352,12 +343,17 @@ def _options() -> dict[str, dict[str, dict[str, Any]]]:
 def _changed(name: str, said: Mapping[str, Any]) -> Any:
     """A parameter as options.toml has it."""
     if "as" in said:
-        return COMMON[said["as"]]
+        return _common(said["as"])
     words = {word: value for word, value in said.items() if word not in MEANT}
     own = Literal[tuple(said["choices"])] | None if "choices" in said else OWN.get(said.get("kind", ""))
     flags = said.get("flags") or ([f"--{name.replace('_', '-')}"] if own else [])
     info = typer.Argument(**words) if "argument" in said else typer.Option(*flags, **words)
+    info.autocompletion = COMPLETED.get(said.get("completes", ""))
     return Annotated[own, info] if own else info
+
+
+def _common(name: str) -> Any:
+    return _changed(name, _options()[COMMON][name])
 
 
 def _about(parameter: Parameter) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from memd.cli import console, daemon_calls, reports
 from memd.cli.commands import service
-from memd.cli.method_command import Args, Json, command_group, own_command
+from memd.cli.method_command import Args, command_group, own_command
 from memd.config import edit, load, paths
 from memd.config.declared import fields_of
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
@@ -26,11 +26,11 @@ def init(args: Args) -> None:
     console.show({"config": str(file)}, f"wrote {file}", args["json"])
 
 
-@config_app.command(name="show")
-def show_settings(json: Json = False) -> None:
+@own_command(config_app, "config show")
+def show_settings(args: Args) -> None:
     """Shows the settings in force, and where each came from."""
     shown = _as_json(load.load())
-    console.show(shown, _as_toml(shown), json)
+    console.show(shown, _as_toml(shown), args["json"])
 
 
 @own_command(config_app, "config set")
@@ -51,8 +51,8 @@ def set_setting(args: Args) -> None:
     console.show(result, "\n".join(text), args["json"])
 
 
-@config_app.command()
-def check(json: Json = False) -> None:
+@own_command(config_app, "config check")
+def check(args: Args) -> None:
     """Checks the config file and the environment; all problems at once."""
     file = paths.config_file()
     problems = load.Problems(file, "")
@@ -64,7 +64,7 @@ def check(json: Json = False) -> None:
     if load.written_rules():
         # The daemon's program knows their language, and need not be running for it.
         problems.found += map(str, daemon_calls.run_without_daemon("--check-rules")["problems"])
-    if json:
+    if args["json"]:
         console.json({"ok": not problems.found, "config": str(file), "problems": problems.found})
         raise typer.Exit(ConfigError.exit_code if problems.found else 0)
     problems.raise_if_any()

@@ -8,10 +8,10 @@ import typer
 
 from memd.cli import app as command_line
 from memd.cli import console
-from memd.cli.method_command import Json
 from memd.errors import UsageError, did_you_mean
 
 All = Annotated[bool, typer.Option("--all", "-a", help="Every command, by what it is for.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the daemon sent it.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]", help="The command to explain.")]
 app = typer.Typer()
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from memd.cli import console, daemon_calls, mcp_bridge, reports
-from memd.cli.method_command import Args, Json, Result, command_group, declared_command, method_command, own_command
+from memd.cli.method_command import Args, Result, command_group, declared_command, method_command, own_command
 from memd.config import paths, tokens
 from memd.config.tokens import AccessToken
 from memd.errors import NoDaemon, UsageError
@@ -23,39 +23,39 @@ POLL_SECONDS = 0.2
 app = typer.Typer()
 
 
-@app.command()
-def status(json: Json = False) -> None:
+@own_command(app, "status")
+def status(args: Args) -> None:
     """Shows what is watched, pending and degraded."""
     with daemon_calls.connect(start=False) as client:
         result = client.status()
-    console.show(result, reports.status(result), json)
+    console.show(result, reports.status(result), args["json"])
 
 
-@app.command()
-def start(json: Json = False) -> None:
+@own_command(app, "start")
+def start(args: Args) -> None:
     """Starts the daemon."""
     before = _running()
     if not before:
         process.start()
-    _show_running("runs already" if before else "is running", json)
+    _show_running("runs already" if before else "is running", args["json"])
 
 
-@app.command()
-def restart(json: Json = False) -> None:
+@own_command(app, "restart")
+def restart(args: Args) -> None:
     """Stops the daemon and starts it again."""
     from memd.config.load import load
 
     load()  # A daemon that works is not stopped for settings under which none would start.
     process.restart()
-    _show_running("is running", json)
+    _show_running("is running", args["json"])
 
 
-@app.command()
-def reload(json: Json = False) -> None:
+@own_command(app, "reload")
+def reload(args: Args) -> None:
     """Has the daemon read its settings anew; what needs a restart is named."""
     with daemon_calls.connect(start=False) as client:
         result = client.reload()
-    console.show(result, reports.reloaded(result), json)
+    console.show(result, reports.reloaded(result), args["json"])
 
 
 def _running() -> Result | None:
@@ -74,12 +74,12 @@ def _show_running(verb: str, json: bool) -> None:
     console.show(hello, f"memd {hello['version']} {verb} (pid {hello['pid']})", json)
 
 
-@app.command()
-def stop(json: Json = False) -> None:
+@own_command(app, "stop")
+def stop(args: Args) -> None:
     """Stops the daemon; nothing is lost."""
     pid = process.stop()
     text = f"memd is stopped (pid {pid})" if pid else "memd was not running"
-    console.show({"stopped": bool(pid), "pid": pid or None}, text, json)
+    console.show({"stopped": bool(pid), "pid": pid or None}, text, args["json"])
 
 
 @app.command()
@@ -204,15 +204,15 @@ def add(result: Result, args: Args) -> None:
     console.line(result["token"])
 
 
-@token_app.command(name="list")
-def list_tokens(json: Json = False) -> None:
+@own_command(token_app, "token list")
+def list_tokens(args: Args) -> None:
     """Lists who may come in, where, and until when; the tokens themselves are kept nowhere."""
     found = tokens.all_tokens()
-    if not (found or json):
+    if not (found or args["json"]):
         console.note("there is no token; to make one: memd token add NAME --ns WORKSPACE --read")
         return
     table = reports.table([("name", "workspaces", "may", "made", "expires"), *map(_row, found)])
-    console.show({"tokens": list(map(_fields, found))}, table, json)
+    console.show({"tokens": list(map(_fields, found))}, table, args["json"])
 
 
 @method_command(token_app, "token.revoke", name="revoke")

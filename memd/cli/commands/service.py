@@ -13,7 +13,7 @@ import typer
 
 import memd
 from memd.cli import console
-from memd.cli.method_command import Args, Json, command_group, own_command
+from memd.cli.method_command import Args, command_group, own_command
 from memd.config import load, paths
 from memd.errors import ConfigError, MemdError, Refused, UsageError
 from memd.protocol import start
@@ -85,11 +85,11 @@ def _confirm(found: list[Path]) -> None:
         raise typer.Exit(5)
 
 
-@service_app.command()
-def status(json: Json = False) -> None:
+@own_command(service_app, "service status")
+def status(args: Args) -> None:
     """Shows whether the service is installed and how it is."""
     state = current_state()
-    console.show(state, describe(state), json)
+    console.show(state, describe(state), args["json"])
 
 
 def describe(state: dict[str, Any]) -> str:
