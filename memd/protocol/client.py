@@ -63,7 +63,6 @@ class RpcSession:
         self._mask_secrets = mask_secrets
         self._token = token
         self._link: Any = None
-        self._awaited: set[int] = set()
         self._early: dict[int, dict[str, Any]] = {}
         self._events: list[dict[str, Any]] = []
         self._subscribed = False
@@ -139,7 +138,6 @@ class RpcSession:
 
     async def _once(self, asked: Call) -> dict[str, Any]:
         # Answers that nobody waits for any more: their calls were given up.
-        self._awaited.clear()
         self._early.clear()
         await self._open()
         if self.daemon is None and (asked.method not in UNGREETED or (self._bind and asked.method != "hello")):
@@ -177,7 +175,6 @@ class RpcSession:
 
     def _line(self, method: str, params: dict[str, Any] | None) -> tuple[int, bytes]:
         self._last_id += 1
-        self._awaited.add(self._last_id)
         return self._last_id, wire.encode_request(self._last_id, method, params)
 
     async def _receive(self, call_id: int, asked: Call | None = None) -> dict[str, Any]:
@@ -191,9 +188,7 @@ class RpcSession:
                 asked.on_progress(message["params"])
             elif "method" not in message:
                 # An error without an id is about a line that could not be read, and only ours was sent.
-                number = call_id if message.get("id") is None else message["id"]
-                if number in self._awaited:
-                    self._early[number] = message
+                self._early[call_id if message.get("id") is None else message["id"]] = message
             else:
                 self._keep(message)
         answer = self._early.pop(call_id)
