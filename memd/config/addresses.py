@@ -1,7 +1,5 @@
 """The form of a server's address, and when it is safe to send something there."""
 
-from __future__ import annotations
-
 import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit

@@ -5,8 +5,6 @@ and a docstring under it. A field whose name is a word of Python's own ends with
 have: `from_`.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import itertools

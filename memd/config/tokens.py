@@ -4,8 +4,6 @@ The daemon changes it for `memd token`, the hub reads it. A token is 256 random 
 away.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """`memd help`: the commands by what they are for, and the help of one."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

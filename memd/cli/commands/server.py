@@ -1,7 +1,5 @@
 """`memd start`, `stop`, `restart`, `reload`, `daemon`, `status`, `logs`, `web`, `serve`, `token`; for help, `mcp`."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 What waits for a connection is a bounded queue, so that nobody waits for a slow reader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

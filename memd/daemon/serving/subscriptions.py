@@ -4,8 +4,6 @@ The writer matches what it has just saved (`saved`, on its thread); everything e
 subscription lives as long as the connection that asked for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
