@@ -75,7 +75,7 @@ VENDORS = {
     "pydantic": {"mcp/sdk_server.py"},
     "jinja2": {"web/rendering.py"},
     # One serves both front doors, the other counts the connections of the hub.
-    "uvicorn": {"http_shell.py", "hub/connections.py"},
+    "uvicorn": {"http_shell.py", "hub/guard.py"},
     # Requests and answers are its words for them, all over the page and the hub and nowhere else.
     "starlette": {
         str(file.relative_to(PACKAGE))

@@ -16,7 +16,7 @@ from memd.config.schema import HubSettings, Settings
 from memd.errors import Refused, UsageError
 from memd.http_shell import BACKLOG, exit_code, listen, server
 from memd.hub.app import make_app
-from memd.hub.connections import Connections, GuestConnection
+from memd.hub.guard import Connections, GuestConnection
 from memd.protocol.client import Client
 
 IDLE_SECONDS = 75
