@@ -81,7 +81,8 @@ class Request:
         # Nobody compares or prints requests, and making the functions for it would take time at every start.
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         if method:
-            METHODS[method] = Method(method, cls, result, tuple(args.split()), **facts)
+            implied = {"about_daemon": facts.get("for_bound", False), "slow": issubclass(cls, Progressing)}
+            METHODS[method] = Method(method, cls, result, tuple(args.split()), **{**implied, **facts})
 
     def __post_init__(self) -> None:
         """Check what types cannot say, such as whether a date exists."""
@@ -309,7 +310,7 @@ class Method:
     for_bound: bool = False
     """It is about the daemon, and a connection bound to a workspace may call it too."""
     slow: bool = False
-    """It may take minutes."""
+    """It may take minutes; so may everything that tells how far it is."""
     notifies: bool = False
     """Notifications follow its answer for as long as the connection lasts."""
     local: bool = False

@@ -40,13 +40,7 @@ class UnsubscribeResult(Fresh):
 
 
 class UnsubscribeRequest(
-    Request,
-    method="unsubscribe",
-    args="subscription",
-    result=UnsubscribeResult,
-    about_daemon=True,
-    for_bound=True,
-    local=True,
+    Request, method="unsubscribe", args="subscription", result=UnsubscribeResult, for_bound=True, local=True
 ):
     """Ends a subscription of this connection."""
 

@@ -21,9 +21,7 @@ class EvalResult(base.AcrossWorkspaces):
     problems: NotRequired[list[dict[str, Any]]]
 
 
-class EvalRequest(
-    base.Scoped, base.Progressing, method="eval", args="path", result=EvalResult, reads=True, slow=True, local=True
-):
+class EvalRequest(base.Scoped, base.Progressing, method="eval", args="path", result=EvalResult, reads=True, local=True):
     """Scores questions whose answers are known, or probes made from the notes."""
 
     path: Annotated[str, base.place(opened=True)] = ""
@@ -53,7 +51,7 @@ class ModelTryResult(base.Fresh):
 
 
 class ModelTryRequest(
-    base.Progressing, method="model.try", args="place", result=ModelTryResult, reads=True, about_daemon=True, slow=True
+    base.Progressing, method="model.try", args="place", result=ModelTryResult, reads=True, about_daemon=True
 ):
     """Asks probes made from the notes with another model, by meaning alone, and changes nothing."""
 

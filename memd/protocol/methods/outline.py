@@ -45,9 +45,7 @@ class OutlineTree(base.OneWorkspace, base.Progressing):
     """`text`, a tree in `text`; `json`, the same in `symbols`, whole."""
 
 
-class OutlineSymbolRequest(
-    OutlineTree, method="outline.symbol", args="symbol", result=OutlineResult, reads=True, slow=True
-):
+class OutlineSymbolRequest(OutlineTree, method="outline.symbol", args="symbol", result=OutlineResult, reads=True):
     """Returns how a symbol of the source code relates to the others."""
 
     symbol: base.Text
@@ -56,20 +54,18 @@ class OutlineSymbolRequest(
     """Only in this file, relative to the workspace or to `cwd`."""
 
 
-class OutlineFileRequest(OutlineTree, method="outline.file", args="file", result=OutlineResult, reads=True, slow=True):
+class OutlineFileRequest(OutlineTree, method="outline.file", args="file", result=OutlineResult, reads=True):
     """Returns the same for every symbol of a source file."""
 
     file: base.Text
     """Relative to the workspace or to `cwd`."""
 
 
-class OutlineProjectRequest(OutlineTree, method="outline.project", result=OutlineResult, reads=True, slow=True):
+class OutlineProjectRequest(OutlineTree, method="outline.project", result=OutlineResult, reads=True):
     """Returns the same for every symbol of a language."""
 
 
-class OutlineMapRequest(
-    base.OneWorkspace, base.Progressing, method="outline.map", result=OutlineResult, reads=True, slow=True
-):
+class OutlineMapRequest(base.OneWorkspace, base.Progressing, method="outline.map", result=OutlineResult, reads=True):
     """Returns the most important symbols of the source code, within a budget of tokens."""
 
     language: Annotated[str, base.doc(LANGUAGES, unset="all")] = ""

@@ -18,7 +18,7 @@ class HelloResult(Fresh):
     """The workspace that this connection is bound to."""
 
 
-class HelloRequest(Request, method="hello", result=HelloResult, reads=True, about_daemon=True, for_bound=True):
+class HelloRequest(Request, method="hello", result=HelloResult, reads=True, for_bound=True):
     """Returns the protocol number, the version, the methods and the limits."""
 
     client: str = ""
@@ -42,7 +42,7 @@ class PingResult(Fresh):
     pong: bool
 
 
-class PingRequest(Request, method="ping", result=PingResult, reads=True, about_daemon=True, for_bound=True):
+class PingRequest(Request, method="ping", result=PingResult, reads=True, for_bound=True):
     """Answers, to show that the daemon is alive."""
 
 
@@ -102,7 +102,7 @@ class StatusResult(Fresh):
     socket: str
 
 
-class StatusRequest(Request, method="status", result=StatusResult, reads=True, about_daemon=True, for_bound=True):
+class StatusRequest(Request, method="status", result=StatusResult, reads=True, for_bound=True):
     """Returns what the daemon watches, what is pending and what is degraded."""
 
 

@@ -58,14 +58,14 @@ class Incoming(base.Scoped, base.Signed, base.Progressing):
     """Also write what seems to hold a key, a token or a password."""
 
 
-class ImportRequest(Incoming, method="import", args="path", result=ImportResult, slow=True):
+class ImportRequest(Incoming, method="import", args="path", result=ImportResult):
     """Takes in an export, or Ghost's own store: files, versions, lives, links."""
 
     path: Annotated[base.Text, base.place(opened=True)]
     """The file, absolute or with `~`; the daemon opens it."""
 
 
-class IngestRequest(Incoming, method="ingest", args="paths", result=ImportResult, slow=True, local=True):
+class IngestRequest(Incoming, method="ingest", args="paths", result=ImportResult, local=True):
     """Copies memories that other tools keep into a workspace."""
 
     paths: Annotated[base.Texts, base.place(opened=True)] = ()

@@ -17,7 +17,7 @@ class SyncResult(base.Fresh):
     took_ms: float
 
 
-class SyncRequest(base.Scoped, base.Progressing, method="sync", result=SyncResult, slow=True):
+class SyncRequest(base.Scoped, base.Progressing, method="sync", result=SyncResult):
     """Compares every file with the index and returns when all changes are searchable."""
 
     vectors: bool = False
@@ -35,7 +35,7 @@ class RebuildResult(base.Fresh):
     took_ms: float
 
 
-class RebuildRequest(base.Scoped, base.Progressing, method="rebuild", result=RebuildResult, slow=True, local=True):
+class RebuildRequest(base.Scoped, base.Progressing, method="rebuild", result=RebuildResult, local=True):
     """Builds the text index and the vectors again from the files and the ledger."""
 
 
@@ -109,7 +109,7 @@ class WorkspaceListResult(base.Fresh):
 
 
 class WorkspaceListRequest(
-    base.Request, method="workspace.list", result=WorkspaceListResult, reads=True, about_daemon=True, for_bound=True
+    base.Request, method="workspace.list", result=WorkspaceListResult, reads=True, for_bound=True
 ):
     """Lists the directories that hold memory."""
 
@@ -124,7 +124,7 @@ class WorkspaceAddResult(base.Fresh):
 
 
 class WorkspaceAddRequest(
-    base.Progressing, method="workspace.add", args="path", result=WorkspaceAddResult, about_daemon=True, slow=True
+    base.Progressing, method="workspace.add", args="path", result=WorkspaceAddResult, about_daemon=True
 ):
     """Begins to watch a directory."""
 
