@@ -81,8 +81,8 @@ class Request:
         # Nobody compares or prints requests, and making the functions for it would take time at every start.
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         if method:
-            implied = {"about_daemon": facts.get("for_bound", False), "slow": issubclass(cls, Progressing)}
-            METHODS[method] = Method(method, cls, result, tuple(args.split()), **{**implied, **facts})
+            facts.setdefault("slow", issubclass(cls, Progressing))
+            METHODS[method] = Method(method, cls, result, tuple(args.split()), **facts)
 
     def __post_init__(self) -> None:
         """Check what types cannot say, such as whether a date exists."""
@@ -305,8 +305,6 @@ class Method:
     """The parameters that clients and the command line take by position."""
     reads: bool = False
     """It changes nothing, so a client may send it twice."""
-    about_daemon: bool = False
-    """It is about the daemon or the list of workspaces, not about what a workspace holds."""
     for_bound: bool = False
     """It is about the daemon, and a connection bound to a workspace may call it too."""
     slow: bool = False
@@ -329,6 +327,11 @@ class Method:
     def parameters(self) -> tuple[str, ...]:
         """Their names on the wire."""
         return tuple(map(wire_name, self.request.__dataclass_fields__))  # type: ignore[attr-defined]
+
+    @property
+    def about_daemon(self) -> bool:
+        """It is about the daemon or the list of workspaces, not about what a workspace holds."""
+        return not issubclass(self.request, Scoped | OneWorkspace)
 
     @property
     def writes(self) -> bool:

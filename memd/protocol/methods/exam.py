@@ -50,9 +50,7 @@ class ModelTryResult(base.Fresh):
     in the `first_10`, `ms_note`, `ms_question`, and `scale`."""
 
 
-class ModelTryRequest(
-    base.Progressing, method="model.try", args="place", result=ModelTryResult, reads=True, about_daemon=True
-):
+class ModelTryRequest(base.Progressing, method="model.try", args="place", result=ModelTryResult, reads=True):
     """Asks probes made from the notes with another model, by meaning alone, and changes nothing."""
 
     place: base.Text

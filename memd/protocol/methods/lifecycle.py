@@ -22,7 +22,7 @@ class RuleListResult(base.Fresh):
     rules: list[RuleRow]
 
 
-class RuleListRequest(base.Request, method="rule.list", result=RuleListResult, reads=True, about_daemon=True):
+class RuleListRequest(base.Request, method="rule.list", result=RuleListResult, reads=True):
     """Lists the rules by which memories age, in the order in which they are applied."""
 
 
@@ -32,7 +32,7 @@ class RuleSetResult(base.Fresh):
     rule: RuleRow
 
 
-class RuleSetRequest(base.Request, method="rule.set", args="name rule", result=RuleSetResult, about_daemon=True):
+class RuleSetRequest(base.Request, method="rule.set", args="name rule", result=RuleSetResult):
     """Adds a rule, changes one, or switches it on or off."""
 
     name: base.Text
@@ -49,7 +49,7 @@ class RuleRmResult(base.Fresh):
     rule: RuleRow | None
 
 
-class RuleRmRequest(base.Request, method="rule.rm", args="name", result=RuleRmResult, about_daemon=True):
+class RuleRmRequest(base.Request, method="rule.rm", args="name", result=RuleRmResult):
     """Removes a rule of one's own, or gives a built-in one its own text back."""
 
     name: base.Text

@@ -148,7 +148,7 @@ class TokenAddResult(base.Fresh):
     """It stands here and is kept nowhere."""
 
 
-class TokenAddRequest(base.Signed, method="token.add", args="name", result=TokenAddResult, about_daemon=True):
+class TokenAddRequest(base.Signed, method="token.add", args="name", result=TokenAddResult):
     """Makes a token for the hub and answers with it: once, and never again."""
 
     name: base.Text
@@ -167,7 +167,7 @@ class TokenRevokeResult(base.Fresh):
     revoked: str
 
 
-class TokenRevokeRequest(base.Signed, method="token.revoke", args="name", result=TokenRevokeResult, about_daemon=True):
+class TokenRevokeRequest(base.Signed, method="token.revoke", args="name", result=TokenRevokeResult):
     """Takes a token back: from the next request on it is worth nothing."""
 
     name: base.Text

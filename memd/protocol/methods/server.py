@@ -115,7 +115,7 @@ class ReloadResult(Fresh):
     """Those among them that hold only after `memd restart`."""
 
 
-class ReloadRequest(Request, method="reload", result=ReloadResult, about_daemon=True):
+class ReloadRequest(Request, method="reload", result=ReloadResult):
     """Reads the settings anew and follows those of `embedding`, `search` and `rules` at once."""
 
 
@@ -125,7 +125,7 @@ class ShutdownResult(Fresh):
     stopping: bool
 
 
-class ShutdownRequest(Request, method="shutdown", result=ShutdownResult, about_daemon=True):
+class ShutdownRequest(Request, method="shutdown", result=ShutdownResult):
     """Stops the daemon."""
 
 

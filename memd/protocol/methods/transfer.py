@@ -87,7 +87,7 @@ class BackupResult(base.Fresh):
     bytes: int
 
 
-class BackupRequest(base.Request, method="backup", args="path", result=BackupResult, about_daemon=True, slow=True):
+class BackupRequest(base.Request, method="backup", args="path", result=BackupResult, slow=True):
     """Copies the ledger while it is in use."""
 
     path: Annotated[str, base.place(unset="`backups` in the state directory")] = ""

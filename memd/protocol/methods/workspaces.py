@@ -47,7 +47,7 @@ class DoctorResult(base.Fresh):
     secrets: NotRequired[list[dict[str, Any]]]
 
 
-class DoctorRequest(base.Request, method="doctor", result=DoctorResult, about_daemon=True, slow=True):
+class DoctorRequest(base.Request, method="doctor", result=DoctorResult, slow=True):
     """Checks the stores against each other, and repairs them when asked to."""
 
     file: Annotated[str, base.place()] = ""
@@ -82,7 +82,7 @@ class JobListResult(base.Fresh):
     jobs: list[JobState]
 
 
-class JobListRequest(base.Request, method="job.list", result=JobListResult, reads=True, about_daemon=True):
+class JobListRequest(base.Request, method="job.list", result=JobListResult, reads=True):
     """Lists the scheduled jobs: when each runs, its last run and what came of it, the next."""
 
 
@@ -92,7 +92,7 @@ class JobRunResult(base.Fresh):
     job: JobRun
 
 
-class JobRunRequest(base.Request, method="job.run", args="name", result=JobRunResult, about_daemon=True, slow=True):
+class JobRunRequest(base.Request, method="job.run", args="name", result=JobRunResult, slow=True):
     """Runs a job now and returns what came of it."""
 
     name: base.Text
@@ -123,9 +123,7 @@ class WorkspaceAddResult(base.Fresh):
     added: bool
 
 
-class WorkspaceAddRequest(
-    base.Progressing, method="workspace.add", args="path", result=WorkspaceAddResult, about_daemon=True
-):
+class WorkspaceAddRequest(base.Progressing, method="workspace.add", args="path", result=WorkspaceAddResult):
     """Begins to watch a directory."""
 
     path: Annotated[base.Text, base.place()]
@@ -150,7 +148,7 @@ class WorkspaceRmResult(base.WithinWorkspace):
     removed: bool
 
 
-class WorkspaceRmRequest(base.Request, method="workspace.rm", result=WorkspaceRmResult, about_daemon=True, slow=True):
+class WorkspaceRmRequest(base.Request, method="workspace.rm", result=WorkspaceRmResult, slow=True):
     """Stops watching a directory and forgets its index, never its files."""
 
     ns: str = ""
