@@ -200,14 +200,9 @@ class TopicSearchResult(base.Fresh):
 class TopicSearchRequest(base.Scoped, method="topic.search", args="tags", result=TopicSearchResult, reads=True):
     """Finds topics by their tags."""
 
-    tags: base.Texts = ()
-    """The tags."""
+    tags: Annotated[base.Texts, base.doc("the tags", min_length=1)]
     match: Literal["any", "all"] = "any"
     """`any`: one of them is enough; `all`: none may be missing."""
-
-    def check(self) -> None:
-        if not self.tags:
-            raise UsageError("`topic.search` needs `tags`")
 
 
 class TopicListResult(TopicSearchResult):
