@@ -96,6 +96,4 @@ def offered(method: Method) -> bool:
         return False
     if method.about_daemon:
         return method.for_bound
-    return "ns" in method.parameters and not any(
-        one.local and one.required for one in parameters_of(method.name).values()
-    )
+    return not any(one.local and one.required for one in parameters_of(method.name).values())

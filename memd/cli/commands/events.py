@@ -30,7 +30,7 @@ class EventStream:
     """A subscription that outlives the daemon it was made with."""
 
     def __init__(self, method: str, args: Args, missed: str) -> None:
-        self._method, self._missed = method, missed
+        self._method, self._missed, self._args = method, missed, args
         self._client = daemon_calls.connect(not args["no_start"])
         self._params = wire_params(self._client, method, args)
         self.ns: list[str] = call(self._client, method, self._params)["ns"]
@@ -58,12 +58,16 @@ class EventStream:
             except (NoDaemon, Busy):
                 time.sleep(RETRY_SECONDS)
 
-    def show(self, show: Callable[[Event], None], counted: str, count: int | None) -> None:
-        """Show each event, until `count` of them had the field `counted`."""
+    def show(self, show: Callable[[Event], None], counted: str) -> None:
+        """Show each event that has the field `counted`, as many as were asked for; with --json, the others too."""
+        count = self._args["count"]
         for event in self.events():
             if event["event"] == "dropped":
                 console.note(f"{event['dropped']} more events came faster than they could be shown, and are left out")
-            show(event)
+            if self._args["json"]:
+                console.json(event)
+            elif counted in event:
+                show(event)
             if count is not None and counted in event:
                 count -= 1
                 if not count:
@@ -105,14 +109,12 @@ def subscribe(args: Args) -> None:
     colour, several = console.wants_colour(args["color"]), len(stream.ns) != 1
 
     def show(event: Event) -> None:
-        if args["json"]:
-            console.json(event)
-        elif "hit" in event and args["exec"]:
+        if args["exec"]:
             _run(args["exec"], event)
-        elif "hit" in event:
+        else:
             console.out(f"{event['event']}  {hits.render_one(event['hit'], several, colour)}\n")
 
-    stream.show(show, "hit", args["count"])
+    stream.show(show, "hit")
 
 
 def _run(command: str, event: Event) -> None:
@@ -136,14 +138,7 @@ def watch(args: Args) -> None:
     stream = EventStream("watch", args, "see what happened in between: memd log")
     console.note(f"watching {stream.where}")
     _end_with_reader()
-
-    def show(event: Event) -> None:
-        if args["json"]:
-            console.json(event)
-        elif "at" in event:
-            console.line("  ".join(columns(event, several=len(stream.ns) != 1)))
-
-    stream.show(show, "at", args["count"])
+    stream.show(lambda event: console.line("  ".join(columns(event, several=len(stream.ns) != 1))), "at")
 
 
 def columns(event: Event, several: bool) -> Iterator[str]:
