@@ -114,7 +114,7 @@ index at once, and their history is kept. `memd status` lists what is left out, 
 def configuration() -> str:
     """The whole page."""
     sections = [_section(name, section) for name, section in SECTIONS.items()]
-    keys = "\n".join(f"| `{key}` | {doc} |" for key, doc in WORKSPACE_KEYS.items())
+    keys = "\n".join(f"| `{key}` | {doc} |" for key, (doc, _) in WORKSPACE_KEYS.items())
     globs = "\n".join(f"- `{glob}`" for glob in DEFAULT_GLOBS)
     workspaces = f"{WORKSPACES}\n| key | meaning |\n|---|---|\n{keys}\n"
     return "\n".join([HEAD, "## Settings\n", *sections, RULES, workspaces, TAIL.format(globs=globs)])

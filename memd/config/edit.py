@@ -34,12 +34,8 @@ def sample() -> str:
     lines += [f"# {RULES_DOC}", f"[{RULES}]", '# decay-unaccessed = "off"']
     lines += ['# old-chatter = "tag=chat idle>30d → archive"', ""]
     lines += ["# The directories that hold memory. `memd add DIR` writes these.", "# [[workspace]]"]
-    examples = {
-        "path": "~/agent", "ns": "agent", "globs": list(DEFAULT_GLOBS), "follow": False, "exclude": ["drafts/"],
-        "gitignore": False,
-    }  # fmt: skip
-    for key, doc in WORKSPACE_KEYS.items():
-        lines += [f"# # {doc}", f"# {key} = {toml_value(examples[key])}"]
+    for key, (doc, example) in WORKSPACE_KEYS.items():
+        lines += [f"# # {doc}", f"# {key} = {toml_value(example)}"]
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 from memd.config import addresses, schedules
 from memd.config.declared import between
 from memd.config.hooks import BOUNDS, DEFAULTS
-from memd.models import Workspace
+from memd.models import DEFAULT_GLOBS, Workspace
 
 Schedule = Annotated[str, Meta(extra={"problem": schedules.problem, "allowed": '`"1h"`, `"15 3 * * *"`, `"off"`'})]
 """When a job runs."""
@@ -352,11 +352,12 @@ RULES = "rules"
 """The section whose names are the user's own."""
 RULES_DOC = "Rules by which memories age: your own, and built-in ones that you changed. `memd rule set` writes these."
 
-WORKSPACE_KEYS = {
-    "path": "The directory. `~` is your home.",
-    "ns": "Its name; the directory's name when left out.",
-    "globs": "Which files are memory; without it, memd's usual ones.",
-    "follow": "Follow symbolic links that lead out of the workspace.",
-    "exclude": "Which files are left out, as in a `.gitignore`.",
-    "gitignore": "Leave out what the `.gitignore` files in it name.",
+WORKSPACE_KEYS: dict[str, tuple[str, Any]] = {
+    "path": ("The directory. `~` is your home.", "~/agent"),
+    "ns": ("Its name; the directory's name when left out.", "agent"),
+    "globs": ("Which files are memory; without it, memd's usual ones.", list(DEFAULT_GLOBS)),
+    "follow": ("Follow symbolic links that lead out of the workspace.", False),
+    "exclude": ("Which files are left out, as in a `.gitignore`.", ["drafts/"]),
+    "gitignore": ("Leave out what the `.gitignore` files in it name.", False),
 }
+"""What a workspace may have in the config file: its meaning, and an example."""
