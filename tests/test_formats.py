@@ -136,8 +136,8 @@ def test_text_of_notes_cannot_drive_the_terminal() -> None:
     for name in ("memory-search", "grep", "files"):
         assert "\x1b" not in hits.written(name, {"hits": [hit], "ns": ["a"]}, False)
     entry = {"role": "r\x1b", "title": "t\n\u202e", "time": "2026", "score": 1.0, "text": "\x9b"}
-    assert hits.entries({"entries": [entry]}).isprintable() is False  # the newline before the body
-    assert not any(char in hits.entries({"entries": [entry]}) for char in "\x1b\x9b\u202e")
+    assert hits.written("entries", {"hits": [entry]}, False).isprintable() is False  # the newline before the body
+    assert not any(char in hits.written("entries", {"hits": [entry]}, False) for char in "\x1b\x9b\u202e")
 
 
 # --- bus --------------------------------------------------------------------------------------------------------

@@ -78,16 +78,16 @@ def answer_query(query: TypedQuery) -> int:
         params = {**query.params(), **daemon_calls.scope(client, query.args)}
         if query.format == "entries":
             result = daemon_calls.all_rows(client, "bus", params, query.args.get("limit"))
-            code = code_of(result["entries"], result)
         else:
             result = client.call("query", params)
-            code = code_of(result["hits"], result)
+        found = {"hits": result.get("entries"), **result}
+        code = code_of(found["hits"], found)
         if query.json:
             console.json(result)
             return code
         if code == NOTHING and query.args.get("quiet"):
             return code
-        _show_entries(query, result) if query.format == "entries" else _show_hits(query, result)
+        _show_hits(query, found)
         if code and "role" in params:
             _name_roles(client, params)
     return code
@@ -112,16 +112,10 @@ def _show_hits(query: TypedQuery, result: dict[str, Any]) -> None:
 def _note_cut(result: dict[str, Any]) -> None:
     """All were asked for; say so when that is more than an answer has, counting what was folded into a hit."""
     many = len(result["hits"])
-    places = many + sum(len(hit["also"]) for hit in result["hits"])
+    places = many + sum(len(hit.get("also", ())) for hit in result["hits"])
     if result.get("total", 0) > places:
         shown = f"{many} ({places} places)" if places > many else f"{many}"
         console.note(f"these are the best {shown}, the most that one answer has; narrow it with --since, --path")
-
-
-def _show_entries(query: TypedQuery, result: dict[str, Any]) -> None:
-    if result["entries"]:
-        console.page(hits.entries(result))
-    console.note(*hits.remarks(query.query, {**result, "hits": result["entries"]}))
 
 
 def _name_roles(client: Client, params: dict[str, Any]) -> None:

@@ -245,6 +245,8 @@ def written(name: str, result: Mapping[str, Any], colour: bool, full: bool = Fal
         return "\n".join(_hit_as_block(hit, several, colour) for hit in result["hits"])
     if name == "files":
         return "\n".join(dict.fromkeys(_file(hit, several) for hit in result["hits"]))
+    if name == "entries":
+        return "\n\n".join(map(_entry, result["hits"]))
     if name == "jsonl":
         return b"".join(wire.encode(hit) for hit in result["hits"]).decode().rstrip("\n")
     return "\n\n".join(render_one(hit, several, colour, full) for hit in result["hits"])
@@ -256,11 +258,6 @@ def blocks(result: Mapping[str, Any], colour: bool) -> str:
     return "\n".join(
         _block(block, several, block["line"], _marked_lines(block, colour), colour) for block in result["blocks"]
     )
-
-
-def entries(result: Mapping[str, Any]) -> str:
-    """Entries that were ranked by counting words: each whole, under its role, title, time and score."""
-    return "\n\n".join(_entry(entry) for entry in result["entries"])
 
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -278,6 +275,7 @@ def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:
 
 
 def _entry(entry: Mapping[str, Any]) -> str:
+    """One that was ranked by counting words: whole, under its role, title, time and score."""
     time = _with_author(one_line(entry["time"]), entry)
     title = f"[{one_line(entry['role'])}] {one_line(entry['title'])} ({time})"
     body = neutralise(entry["text"])

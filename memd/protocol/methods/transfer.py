@@ -45,15 +45,13 @@ class ImportResult(base.AcrossWorkspaces):
     visible: str
 
 
-class Incoming(base.Scoped, base.Signed, base.Progressing):
+class Incoming(base.Scoped, base.Signed, base.Numbered, base.Progressing):
     """The parameters that `import` and `ingest` share: how memories are taken in."""
 
     dry_run: bool = False
     """Only say what would change."""
     overwrite: bool = False
     """Take the text from there where a memory here has another one; the history keeps the old."""
-    request_id: Annotated[str, base.unset("none")] = ""
-    """An id of your own; a call that repeats it is not carried out again."""
     allow_secret: Annotated[bool, base.local()] = False
     """Also write what seems to hold a key, a token or a password."""
 
