@@ -40,7 +40,7 @@ DAEMON_MODULES = (
     *("memd.notes.parse", "onnxruntime", "tokenizers", "whoosh.index", "watchdog.observers", "markdown_it"),
     *("yaml", "ruamel.yaml", "apscheduler.schedulers.background", "apscheduler.executors.pool"),
     *("apscheduler.triggers.cron", "apscheduler.triggers.combining", "tzlocal", "tzdata.zoneinfo"),
-    *("encodings.ascii", "encodings.utf_8_sig", "memd.daemon.watching.native_watch", "memd.mcp.sdk_server"),
+    *("encodings.ascii", "encodings.utf_8_sig", "memd.mcp.sdk_server"),
     *WORD_MODULES,
 )
 CHROMA = "memd.indexer.store.chroma_process"

@@ -49,8 +49,7 @@ OUTSIDE = {"indexer": {"__init__.py"}, "daemon": {"__init__.py", "__main__.py", 
 VENDORS = {
     "whoosh": {"indexer/store/text.py"},
     "chromadb": {"indexer/store/chroma_process.py"},
-    # One has its bindings of inotify, the other its observer for systems that have none.
-    "watchdog": {"daemon/watching/inotify.py", "daemon/watching/native_watch.py"},
+    "watchdog": {"daemon/watching/inotify.py"},
     # One runs the jobs; the other reads cron lines, which the config file is checked for.
     "apscheduler": {"daemon/jobs/scheduler.py", "config/schedules.py"},
     # One finds blocks with their lines, the other makes HTML.

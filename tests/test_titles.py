@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from memd.notes.names import is_telling
 from memd.notes.parse import parse
-from memd.notes.titles import is_telling
 from memd.protocol.client import Client
 from tests.agents import agent, played, text_of
 from tests.conftest import Home, write_notes

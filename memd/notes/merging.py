@@ -1,11 +1,12 @@
 """Merges texts of one file: an import into a note, and the two versions of a note that a conflict leaves. Pure."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from memd.models import Memory, digest_of
 from memd.notes import read, sections
@@ -444,3 +445,30 @@ def _joined(parts: Mapping[str, str], ours: Mapping[str, str]) -> str:
         text, last = text + part, slug
     ends_as_before = not text or ([last] == list(ours)[-1:] and parts[last] == ours[last])
     return text if ends_as_before else text.rstrip("\n") + "\n"
+
+
+# --- for git, `python -m memd.notes.merging BASE OURS THEIRS [PATH]`, without a daemon ------------------------
+
+
+def main(arguments: list[str]) -> int:
+    """git's merge driver for notes; the merged note replaces OURS, as git wants it.
+
+    The exit code is 1 where both sides changed the same lines: these stand between markers, which memd shows to
+    nobody.
+    """
+    base, ours, theirs = map(Path, arguments[:3])
+    path = arguments[3] if len(arguments) > 3 else arguments[1]
+    if any(file.read_bytes().startswith(UTF_16) for file in (ours, theirs)):
+        print(f"{path}: UTF-16 is not merged", file=sys.stderr)
+        return 1
+    mine, other, began = (decode(file.read_bytes(), "surrogateescape") for file in (ours, theirs, base))
+    merged = merge(path, mine, other, Base(began), both=in_markers)
+    ours.write_bytes(sections.in_bytes(lambda _: merged.text)(ours.read_bytes()) or b"")
+    if merged.clashes:
+        headings = ", ".join(clash.heading for clash in merged.clashes)
+        print(f"{path}: both sides changed: {headings}; to settle it: memd conflict list", file=sys.stderr)
+    return 1 if merged.clashes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -9,8 +9,8 @@ from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
 from memd.notes.metadata import unread_links
+from memd.notes.names import file_title, is_telling, memory_title
 from memd.notes.read import common_prefix
-from memd.notes.titles import file_title, is_telling, memory_title
 
 FORMAT = 7
 """Version of the parse result; a new number parses every note again. (7: titles tell what a memory is about.)"""

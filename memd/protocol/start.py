@@ -153,7 +153,7 @@ def _have_systemd(verb: str) -> None:
 # A process of its own
 
 
-DAEMON, WEB, HUB, MERGE = "memd.daemon", "memd.web", "memd.hub", "memd.notes.merge_note"
+DAEMON, WEB, HUB, MERGE = "memd.daemon", "memd.web", "memd.hub", "memd.notes.merging"
 """Programs of their own: the daemon, the page, the hub, and the merge of a note's versions for git."""
 
 

@@ -16,7 +16,7 @@ from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.transfer import export as exporting
-from memd.indexer.transfer import ghost, import_plan, import_sources
+from memd.indexer.transfer import import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes import merging, safe_write
@@ -70,7 +70,7 @@ async def import_(ctx: HandlerContext, request: ImportRequest, call: IncomingCal
 
 
 def _load(file: Path) -> list[ExportedWorkspace]:
-    return ghost.load(file) if import_sources.is_database(file) else import_plan.load(file)
+    return import_sources.load_ghost(file) if import_sources.is_database(file) else import_plan.load(file)
 
 
 def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list[tuple[str, ExportedWorkspace]]:

@@ -1,4 +1,4 @@
-"""One inotify for any number of folders, on watchdog's bindings.
+"""One inotify for any number of folders, on watchdog's bindings; and its observer for systems that have none.
 
 watchdog's own emitters take one or two threads for each folder that is watched with what is below it.
 """
@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import logging
 import os
 import select
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+from watchdog.observers.api import ObservedWatch
 from watchdog.utils import UnsupportedLibcError
 
 try:
@@ -32,6 +37,8 @@ else:
     """All but what reading a file causes."""
     TOLD = (Flag.IN_Q_OVERFLOW, Flag.IN_IGNORED, LOST, Flag.IN_ISDIR, CAME, WENT)
     """The meaning of an event's last fields, in their order."""
+
+log = logging.getLogger("memd")
 
 HEAD = struct.Struct("iIII")
 BUFFER = 1 << 18
@@ -111,3 +118,48 @@ def _events(data: bytes) -> Iterator[FolderEvent]:
 def _error(limit: str) -> OSError:
     code = ctypes.get_errno()
     return OSError(code, limit if code in (errno.ENOSPC, errno.EMFILE) else os.strerror(code))
+
+
+# --- where there is no inotify --------------------------------------------------------------------------------------
+
+
+READING = frozenset({"opened", "closed_no_write"})
+"""Events that a look at the files causes."""
+
+
+class NativeWatch:
+    """Hears from the system's own observer that something changed: FSEvents on macOS.
+
+    What changed is found by comparing the files, as polling does; this only says when to look.
+    """
+
+    def __init__(self, heard: Callable[[str], None]) -> None:
+        self._heard = heard
+        self._observer = Observer()
+        self._watches: dict[str, ObservedWatch] = {}
+        self._observer.start()
+
+    def add(self, ns: str, root: Path) -> None:
+        """Watch a workspace; one that cannot be watched is polled all the same."""
+        try:
+            self._watches[ns] = self._observer.schedule(_Handler(ns, self._heard), str(root), recursive=True)
+        except OSError as error:
+            log.warning("only polling ns=%s: %s", ns, error)
+
+    def remove(self, ns: str) -> None:
+        if (watch := self._watches.pop(ns, None)) is not None:
+            self._observer.unschedule(watch)
+
+    def stop(self) -> None:
+        self._observer.stop()
+        self._observer.join(5)
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, ns: str, heard: Callable[[str], None]) -> None:
+        self._ns = ns
+        self._heard = heard
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type not in READING:
+            self._heard(self._ns)

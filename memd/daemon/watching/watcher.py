@@ -14,16 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memd.config.ignore_rules import rule_files
 from memd.config.schema import WatchSettings
-from memd.daemon.watching.inotify import FolderEvent, Inotify
+from memd.daemon.watching.inotify import FolderEvent, Inotify, NativeWatch
 from memd.indexer.indexing.scan import is_memory_path, may_hold_memories, watched_folders
 from memd.models import Workspace
-
-if TYPE_CHECKING:
-    from memd.daemon.watching.native_watch import NativeWatch
 
 log = logging.getLogger("memd.watcher")
 
@@ -104,8 +100,6 @@ class Watcher:
             self._unusable = f"{error.strerror}; {LIMIT_FIX}"
             return
         self._unusable = f"{error.strerror}; the system's own observer reports changes"
-        from memd.daemon.watching.native_watch import NativeWatch
-
         self._native = NativeWatch(self._nudge)
 
     def _nudge(self, ns: str) -> None:

@@ -10,7 +10,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.store.queries import queries
 from memd.models import Memory, grouped
 from memd.notes.metadata import SUFFIXES, folded, links_of
-from memd.notes.titles import own_heading
+from memd.notes.names import own_heading
 
 SQL = queries(__file__)
 

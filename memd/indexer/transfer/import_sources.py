@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import SWAP
-from memd.indexer.transfer.import_plan import seconds_of
-from memd.models import KINDS, NEVER, JsonObject
+from memd.indexer.transfer.import_plan import ExportedWorkspace, seconds_of
+from memd.models import KINDS, NEVER, JsonObject, digest_of, grouped
 from memd.notes import merging, metadata, secrets, sessions
 from memd.notes.names import DATE, UNSEEN, Layout, layout_of, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read_file
@@ -89,7 +90,7 @@ def gather(
 ) -> SourceFiles:
     """Everything in these files and folders that can be a memory of the workspace at `root`, which has `files`."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))
-    result, targets = SourceFiles(), set[str]()
+    result, topics = SourceFiles(), set[str]()
     for place in places:
         if not place.exists():
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
@@ -98,7 +99,7 @@ def gather(
             if why := _refusal(place, file):
                 result.problems.append({"path": str(file), "why": why})
             else:
-                _take(result, mapping, file, path, targets)
+                _take(result, mapping, file, path, topics)
     return result
 
 
@@ -110,7 +111,7 @@ def _refusal(place: Path, file: Path) -> str:
     return "" if inside and not file.is_dir() else LINK
 
 
-def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, targets: set[str]) -> None:
+def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, topics: set[str]) -> None:
     try:
         if (found := _sessions(file)) is not None:
             result.incoming_files += _session_notes(mapping, file, found)
@@ -123,7 +124,7 @@ def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosix
         result.problems.append({"path": str(file), "why": str(error)})
         return
     if file.suffix in RECORDS:
-        _take_records(result, mapping, file, decode(content.data), targets)
+        _take_records(result, mapping, file, decode(content.data), topics)
         return
     for target, data in _markdown(mapping, file, path, content.data):
         incoming = merging.read_incoming(target, data, str(file), content.stat.mtime_ns / 1e9)
@@ -333,7 +334,7 @@ def _database_notes(mapping: PathMapping, file: Path) -> Iterator[merging.Incomi
 # --- records ------------------------------------------------------------------------------------------------
 
 
-def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: str, targets: set[str]) -> None:
+def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: str, taken: set[str]) -> None:
     """Each record becomes a topic; records with the same key get different names."""
     for line, record in _records(file, text):
         content, key = _first(record, "content", "text", "memory", "body", "value"), _first(record, "key", "id", "name")
@@ -341,15 +342,20 @@ def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: s
             result.problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
             continue
         name = file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
-        target, nth = mapping.layout.topic(name), 2
-        while target in targets:
-            target, nth = mapping.layout.topic(f"{name}-{nth}"), nth + 1
-        targets.add(target)
+        target = mapping.layout.topic(_unused(name, taken))
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
         note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         items = tuple(replace(item, line=line) for item in incoming.items)
         result.incoming_files.append(replace(incoming, items=items))
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """A name, with a number behind it where it is taken; from now on it is."""
+    names = chain([name], (f"{name}-{nth}" for nth in count(2)))
+    unused = next(one for one in names if one not in taken)
+    taken.add(unused)
+    return unused
 
 
 def _records(file: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
@@ -452,3 +458,61 @@ def texts_of(row: JsonObject, column: str) -> list[str]:
     except (ValueError, RecursionError):
         return []
     return [str(one) for one in found] if isinstance(found, list) else []
+
+
+# --- Ghost's own store, `~/.ghost/memory.db`: a topic for each key --------------------------------------------
+
+
+IS_GHOST = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memory_edges'"
+MEMORIES = "SELECT * FROM memories WHERE deleted_at IS NULL ORDER BY ns, key, version"
+EDGES = "SELECT * FROM memory_edges WHERE rel <> 'merged_into' ORDER BY created_at, from_id, to_id, rel"
+
+
+def load_ghost(file: Path) -> list[ExportedWorkspace]:
+    """Each namespace of Ghost's store as an export, with versions, lives and links; what was deleted is left out."""
+    with closing(opened(file)) as connection:
+        if not connection.execute(IS_GHOST).fetchone():
+            raise UsageError(f"{file} is neither an export of memd nor Ghost's store", "memd ingest takes other files")
+        rows = [dict(row) for row in connection.execute(MEMORIES)]
+        edges = [dict(row) for row in connection.execute(EDGES)]
+    by_ns = grouped((row["ns"], row) for row in rows)
+    return [_ghost_workspace(str(file), ns, some, edges) for ns, some in by_ns.items()]
+
+
+def _ghost_workspace(file: str, ns: str, rows: Iterable[JsonObject], edges: Iterable[JsonObject]) -> ExportedWorkspace:
+    versions = grouped((row["key"], row) for row in rows)
+    taken: set[str] = set()
+    names = {key: _unused(file_name(key), taken) for key in versions}
+    stems = {versions[key][-1]["id"]: name for key, name in names.items()}
+    links = grouped(
+        (edge["from_id"], f"{edge['rel']}({edge['weight']}):{stems[edge['to_id']]}")
+        for edge in edges
+        if edge["to_id"] in stems
+    )
+    files, lives = list[merging.IncomingFile](), dict[tuple[str, str], JsonObject]()
+    for key, name in names.items():
+        row, path = versions[key][-1], f"memory/topics/{name}.md"
+        row |= {"tags": texts_of(row, "tags[]"), "pinned": bool(row["pinned"])}
+        front = {**facts_of(row, key, name, row["created_at"]), "links": links.get(row["id"])}
+        note = topic_file(front, row["content"].replace("\r\n", "\n"))
+        incoming = merging.read_incoming(path, note.encode("utf-8", "replace"), file, seconds_of(row["created_at"]))
+        files.append(incoming)
+        life = {**_ghost_life(versions[key], path), "key": name}
+        lives |= {(path, item.slug): {**life, "slug": item.slug, "text": item.text} for item in incoming.items}
+    return ExportedWorkspace(ns, tuple(files), lives, ())
+
+
+def _ghost_life(versions: list[JsonObject], path: str) -> JsonObject:
+    """What was observed of a memory, and its texts from the first to the last."""
+    last = versions[-1]
+    life = {
+        "tier": last["tier"], "first_seen": versions[0]["created_at"], "changed": last["created_at"],
+        "accesses": last["access_count"], "accessed": last["last_accessed_at"], "useful": last["utility_count"],
+        "expires": last["expires_at"], "importance": last["importance"],
+    }  # fmt: skip
+    texts = [(row, row["content"].replace("\r\n", "\n").strip("\n")) for row in versions]
+    told = [
+        {"at": row["created_at"], "who": "ghost", "path": path, "digest": digest_of(text), "text": text}
+        for row, text in texts
+    ]
+    return {"life": life, "versions": told}

@@ -33,9 +33,9 @@ from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.views import keys
 from memd.indexer.views.keys import Indexes
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
+from memd.notes.names import own_heading
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
-from memd.notes.titles import own_heading
 
 SHADOWED = ("files", "memories", "chunks")
 MOST_EMBEDDED = 200
