@@ -43,9 +43,8 @@ def start_child(
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Run a module of memd with the number of its socket and some arguments; returns it with our end."""
     ours, theirs = socket.socketpair()
-    # As safe from files in the current directory as this process is.
-    safe = ["-P"] if sys.flags.safe_path else []
-    command = [sys.executable, *safe, "-W", "ignore", "-m", module, str(theirs.fileno()), *arguments]
+    # -P: what lies in the current directory is not memd's code.
+    command = [sys.executable, "-P", "-W", "ignore", "-m", module, str(theirs.fileno()), *arguments]
     with theirs:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**os.environ, **(env or {})}

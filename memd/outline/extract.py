@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from memd.outline import grammar
 from memd.outline.facts import CLASSES, MODULE, Facts, ImportFact, Reference, Symbol
-from memd.outline.grammar import SIGNATURE, Captures, Definition, NodeSpan
 from memd.outline.languages import Language, Parts, annotation_types, repair
 
 CALLABLE = frozenset({"function", "method"})
@@ -52,7 +51,7 @@ def extract(language: Language, suffix: str, source: bytes) -> Facts:
 class _Extraction:
     """The extraction of one file's facts."""
 
-    def __init__(self, language: Language, captures: Captures, lines: int) -> None:
+    def __init__(self, language: Language, captures: grammar.Captures, lines: int) -> None:
         self.language = language
         self.captures = captures
         self.regions = Regions(captures, language.bare_members)
@@ -79,7 +78,7 @@ class _Extraction:
         owner = _owner(one.owner or around.owner)
         kind = "method" if region.kind == "function" and (owner or holder in CLASSES) else region.kind
         region.symbol = len(self.symbols)
-        signature = " ".join(one.node.text.split())[:SIGNATURE].rstrip(" {:=")
+        signature = " ".join(one.node.text.split())[: grammar.SIGNATURE].rstrip(" {:=")
         name, lines = _normalized(one.name), (one.node.line, one.node.end_line)
         self.symbols.append(Symbol(name, kind, around.symbol, *lines, signature, owner))
         if not owner:
@@ -132,7 +131,7 @@ class _Extraction:
                 if name is not None and not (heads and name[:3] == ("symbol", source, ())):
                     yield Reference(kind, source, name.via, name.target, name.chain, span.line, name.typed)
 
-    def _used(self) -> Iterator[tuple[str, NodeSpan, Iterable[Parts]]]:
+    def _used(self) -> Iterator[tuple[str, grammar.NodeSpan, Iterable[Parts]]]:
         """The references with their names; an annotation is one reference, and nothing inside it is another."""
         done = 0
         for kind, span in self.captures.references:
@@ -269,7 +268,7 @@ class Region:
     kind: str
     scope: Scope
     parent: Region | None = None
-    definition: Definition | None = None
+    definition: grammar.Definition | None = None
     symbol: int = MODULE
     parts: dict[str, str] = field(default_factory=dict)
     """The known types of the parts of a class's objects."""
@@ -296,8 +295,8 @@ class Region:
 class Regions:
     """All regions of a file, outer ones first; a position can be looked up in nodes (with their heads) or in bodies."""
 
-    def __init__(self, captures: Captures, bare_members: bool) -> None:
-        known: list[tuple[Span, Span, Definition | None]]
+    def __init__(self, captures: grammar.Captures, bare_members: bool) -> None:
+        known: list[tuple[Span, Span, grammar.Definition | None]]
         known = [((one.node.start, one.node.end), _body(one), one) for one in _distinct(captures.definitions)]
         known += [((one.start, one.end), (one.start, one.end), None) for one in captures.scopes]
         known.sort(key=lambda one: (one[0][0], -one[0][1]))
@@ -314,7 +313,7 @@ class Regions:
             holder = next(self._holding(self._bodies, self._around[nth], (start, end)), -1)
             self._add(definition, body, self._region(holder), bare_members)
 
-    def _add(self, definition: Definition | None, body: Span, parent: Region, bare_members: bool) -> None:
+    def _add(self, definition: grammar.Definition | None, body: Span, parent: Region, bare_members: bool) -> None:
         kind = definition.kind if definition else "scope"
         own = body[0] < body[1] and kind != "impl"
         scope = Scope(parent.scope, kind not in CLASSES or bare_members) if own else parent.scope
@@ -341,13 +340,13 @@ class Regions:
         return self._region(min(holding, key=lambda nth: self._bodies[nth][1] - self._bodies[nth][0], default=-1))
 
 
-def _body(one: Definition) -> Span:
+def _body(one: grammar.Definition) -> Span:
     return (one.body.start, one.body.end) if one.body else (one.node.end, one.node.end)
 
 
-def _distinct(definitions: list[Definition]) -> list[Definition]:
+def _distinct(definitions: list[grammar.Definition]) -> list[grammar.Definition]:
     """If two patterns match one name, the first in the query wins, unless only the other has a body."""
-    found: dict[tuple[int, str], Definition] = {}
+    found: dict[tuple[int, str], grammar.Definition] = {}
     for one in definitions:
         known = found.get((one.node.start, one.name))
         if known is None or (known.body is None and one.body is not None):

@@ -11,10 +11,8 @@ from memd.errors import NotFound, UsageError
 from memd.models import FileStat, digest_of
 from memd.outline import languages, sources
 from memd.outline.facts import CacheRow, Facts, FactsCache, decode
-from memd.outline.languages import Language
 from memd.outline.project import Project
 from memd.outline.resolve import Resolver
-from memd.outline.sources import SourceListing, parse_files
 
 RACY_NS = 100_000_000
 """A file that changed this recently before it was read may change again with the same stamp."""
@@ -45,7 +43,7 @@ class Outline:
         """The sources of languages that see each other's symbols, by the family's name."""
         self._cache = FactsCache(cache)
         self._rows: dict[str, tuple[FileStat, str]] = {}
-        self._listing: SourceListing | None = None
+        self._listing: sources.SourceListing | None = None
 
     def close(self) -> None:
         self._cache.close()
@@ -84,7 +82,7 @@ class Outline:
         stale = {path for path, stamp in listing.files.items() if self._rows.get(path, unknown)[0] != stamp}
         return stale, [path for path in self._rows if path not in listing.files]
 
-    def _load_cached(self, listing: SourceListing) -> None:
+    def _load_cached(self, listing: sources.SourceListing) -> None:
         """At the start: load the cached facts of files that have not changed since."""
         for path, (stamp, digest) in self._cache.files().items():
             if listing.files.get(path) == stamp:
@@ -130,7 +128,7 @@ class Outline:
                 self._put(path, stamp, digest, facts)
             self._rows[path] = stamp, digest
             yield CacheRow(path, stamp, digest, None)
-        for path, digest, body in parse_files(self.root, unknown, self.max_bytes):
+        for path, digest, body in sources.parse_files(self.root, unknown, self.max_bytes):
             self._put(path, stats[path], digest, decode(body))
             yield CacheRow(path, stats[path], digest, body if digest else None)
 
@@ -179,7 +177,7 @@ class Outline:
         families = self.families.values()
         return Counter(facts.language for family in families for facts in family.project.files.values())
 
-    def family(self, language: Language) -> Resolver:
+    def family(self, language: languages.Language) -> Resolver:
         family = self.families.get(language.family)
         if family is None or not any(map(language.takes, family.project.files)):
             hint = f"there are: {self._languages() or 'none'}"
@@ -189,7 +187,7 @@ class Outline:
     def _languages(self) -> str:
         return ", ".join(f"{name} ({count})" for name, count in self.counts().most_common())
 
-    def language_of(self, name: str, file: str = "") -> Language:
+    def language_of(self, name: str, file: str = "") -> languages.Language:
         """The language with a name; without a name that of a file, or the only one of the workspace."""
         if name:
             return languages.named(name)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from memd.models import grouped
 from memd.outline import languages
 from memd.outline.facts import MODULE, Facts, ImportFact, Reference, Symbol
-from memd.outline.languages import Language, Parts
 
 
 class SymbolId(NamedTuple):
@@ -52,9 +51,9 @@ class Project:
 
     def __init__(self) -> None:
         self.files: dict[str, Facts] = {}
-        self.module_of: dict[str, Parts] = {}
-        self.modules: dict[Parts, list[str]] = {}
-        self.ending: dict[str, set[Parts]] = defaultdict(set)
+        self.module_of: dict[str, languages.Parts] = {}
+        self.modules: dict[languages.Parts, list[str]] = {}
+        self.ending: dict[str, set[languages.Parts]] = defaultdict(set)
         """Modules by the last part of their names."""
         self.named: dict[str, set[SymbolId]] = defaultdict(set)
         self.owned: dict[str, set[SymbolId]] = defaultdict(set)
@@ -105,7 +104,7 @@ class Project:
             for name in last_names(facts, one):
                 yield self.uses, name, use
 
-    def language(self, path: str) -> Language:
+    def language(self, path: str) -> languages.Language:
         return languages.known()[self.files[path].language]
 
     # --- symbols --------------------------------------------------------------------------------------------
@@ -140,7 +139,7 @@ class Project:
 
     # --- names ----------------------------------------------------------------------------------------------
 
-    def segments(self, of: SymbolId) -> Parts:
+    def segments(self, of: SymbolId) -> languages.Parts:
         """The qualified name of a symbol, in parts."""
         names: list[str] = []
         number = of.number
@@ -150,7 +149,7 @@ class Project:
             number = symbol.parent
         return (*self.module_name(of.path), *reversed(names))
 
-    def module_name(self, path: str) -> Parts:
+    def module_name(self, path: str) -> languages.Parts:
         """A module's name, as qualified names begin with it."""
         if self.language(path).named_by_package:
             return (self.files[path].package,)

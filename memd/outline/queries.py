@@ -11,7 +11,6 @@ from memd.errors import NotFound, Refused, UsageError, did_you_mean
 from memd.models import grouped
 from memd.outline import grammar, languages
 from memd.outline.facts import MODULE
-from memd.outline.languages import Language, Parts
 from memd.outline.outline import Outline
 from memd.outline.project import Project, SymbolId
 from memd.outline.relations import DEPTH, MAX_LINES, RELATIONS, Node, node_of, relation_trees, render
@@ -53,7 +52,7 @@ class SymbolTree:
 
     node: Node
     path: str
-    segments: Parts
+    segments: languages.Parts
     whole_file: bool
     alone: bool
     """Whether no other symbol of the project has its bare name."""
@@ -99,7 +98,7 @@ def trees(outline: Outline, options: TreeOptions, name: str = "", file: str = ""
     return SymbolTrees(language.name, found, outline.skipped, len(ids) - len(shown), "" if name else file)
 
 
-def _family(outline: Outline, name: str, file: str = "") -> tuple[Language, Resolver]:
+def _family(outline: Outline, name: str, file: str = "") -> tuple[languages.Language, Resolver]:
     language = outline.language_of(name, file)
     grammar.require(language)
     if file and languages.of_path(file) and not language.takes(file):
@@ -107,7 +106,7 @@ def _family(outline: Outline, name: str, file: str = "") -> tuple[Language, Reso
     return language, outline.family(language)
 
 
-def _must_have(outline: Outline, language: Language, path: str) -> None:
+def _must_have(outline: Outline, language: languages.Language, path: str) -> None:
     files = outline.family(language).project.files
     if path in files:
         return
@@ -170,7 +169,7 @@ def _map_row(entry: RankedSymbol) -> Node:
     return {**node, "referrers": entry.referrers}
 
 
-def _require_any(wanted: list[Language]) -> None:
+def _require_any(wanted: list[languages.Language]) -> None:
     """Raise Refused if none of the languages can be parsed; one is enough for a map."""
     refused: list[Refused] = []
     for language in wanted:
@@ -209,14 +208,14 @@ def render_map(entries: list[RankedSymbol]) -> str:
 # --- names of symbols ---------------------------------------------------------------------------------------
 
 
-def name_parts(text: str) -> Parts:
+def name_parts(text: str) -> languages.Parts:
     """The parts of `outline.(*Manager).Register`, `a::b::c()` or `pkg.Class.method`."""
     plain = re.sub(r"\(\s*\*?\s*([\w$]+)\s*\)", r"\1", text.strip()).removesuffix("()")
     plain = re.sub(r"<[^<>]*>", "", plain)
     return tuple(part for part in SEPARATORS.split(plain) if part)
 
 
-def find_symbol(project: Project, text: str, language: Language, file: str = "") -> list[SymbolId]:
+def find_symbol(project: Project, text: str, language: languages.Language, file: str = "") -> list[SymbolId]:
     """The definitions of the symbol whose qualified name is `text` or, if only one does, ends in it."""
     parts = name_parts(text)
     if not parts:
@@ -232,7 +231,7 @@ def find_symbol(project: Project, text: str, language: Language, file: str = "")
     return next(iter(names.values()))
 
 
-def _ending_in(project: Project, parts: Parts) -> Iterable[SymbolId]:
+def _ending_in(project: Project, parts: languages.Parts) -> Iterable[SymbolId]:
     """Every symbol, modules included, whose qualified name ends in these parts."""
     for one in project.named.get(parts[-1], ()):
         if project.segments(one)[-len(parts) :] == parts:
@@ -250,7 +249,7 @@ def _choices(project: Project, names: dict[str, list[SymbolId]]) -> str:
     return "say which:\n" + "\n".join(shown) + (f"\n… {more} more" if more else "")
 
 
-def suggest(project: Project, wanted: str, language: Language) -> str:
+def suggest(project: Project, wanted: str, language: languages.Language) -> str:
     """A hint with names that are similar to one in lower case."""
     names = [name for name, ids in project.named.items() if any(language.takes(one.path) for one in ids)]
     similar = [name for name in names if _roughly_similar(wanted, name.casefold())][:MAX_COMPARED]

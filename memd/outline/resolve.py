@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ class Resolver:
         self._resolved: dict[Use, Relation] = {}
         self._lookups: dict[tuple[str, Parts], tuple[Ids, str]] = {}
         self._users: dict[SymbolId, list[Use]] | None = None
-        self._names: dict[SymbolId, str] = {}
+        self.qualified = cache(project.qualified)
 
     def meaning(self, use: Use) -> Relation:
         """Resolve a reference or an import."""
@@ -102,12 +102,6 @@ class Resolver:
             names |= further
             waiting |= further
         return names
-
-    def qualified(self, of: SymbolId) -> str:
-        """The qualified name of a symbol, cached."""
-        if of not in self._names:
-            self._names[of] = self.project.qualified(of)
-        return self._names[of]
 
     def members(self, of: SymbolId, name: str, hops: int = MAX_HOPS, inherited_only: bool = False) -> Ids:
         """The members of a symbol with a name: its own, else inherited ones."""

@@ -5,12 +5,11 @@ Files are parsed in child processes, which run this file: a parser that crashes 
 
 import codecs
 import io
-import json
 import os
 import queue
 import re
 import signal
-import subprocess
+import socket
 import sys
 import threading
 import tokenize
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from memd.child import Child, ChildGone, serve
 from memd.config.ignore_rules import GITIGNORE, IgnoreRules, ignored_by, rules_in
 from memd.config.paths import bytes_at, is_utf8
 from memd.errors import Refused
@@ -26,7 +26,6 @@ from memd.failpoints import failpoint
 from memd.models import FileStat, digest_of
 from memd.outline import facts, languages
 from memd.outline.extract import extract
-from memd.outline.facts import Facts, no_facts
 
 NEVER = frozenset("node_modules bower_components site-packages __pycache__ jspm_packages Pods".split())
 BUILDS = frozenset("build dist target out obj vendor third_party coverage htmlcov venv env _build".split())
@@ -142,6 +141,7 @@ def changed(root: Path, before: SourceListing) -> set[str] | None:
 
 # --- parsing ------------------------------------------------------------------------------------------------
 
+MODULE = "memd.outline.sources"
 CHILDREN = 2
 NICENESS = 2
 SECONDS = 20
@@ -193,63 +193,56 @@ def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
 
 def _unread(path: str, problem: str) -> ParsedSource:
     """Without a digest it is not cached, and is read again: once the grammar is installed, for example."""
-    return ParsedSource(path, "", facts.encode(no_facts(languages.of_path(path)[-1].name, problem)))
+    return ParsedSource(path, "", facts.encode(facts.no_facts(languages.of_path(path)[-1].name, problem)))
 
 
 def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[ParsedSource | None]) -> None:
     """Parse a share of the files; after a file that kills its child, another child goes on with the next."""
+    child: Child | None = None
     try:
-        while share:
-            for source in _in_child(root, share, max_bytes):
-                results.put(source)
-                share = share[1:]
-            if share:
-                results.put(_unread(share[0], CRASHED))
-                share = share[1:]
+        for path in share:
+            child = child or Child("memd-outline-child", MODULE, os.fspath(root), str(max_bytes))
+            try:
+                results.put(ParsedSource(*child.call(path).result()))
+            except ChildGone:
+                results.put(_unread(path, CRASHED))
+                child.close()
+                child = None
     finally:
+        if child is not None:
+            child.close()
         results.put(None)
 
 
-def _in_child(root: Path, share: list[str], max_bytes: int) -> Iterator[ParsedSource]:
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "memd.outline.sources", os.fspath(root), str(max_bytes)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
-        assert child.stdin is not None and child.stdout is not None
-        try:
-            child.stdin.write(json.dumps(share).encode())
-            child.stdin.close()
-        except BrokenPipeError:
-            return
-        for line in child.stdout:
-            if line.endswith(b"\n"):
-                yield ParsedSource(*json.loads(line))
-
-
-def main(root: str, max_bytes: str) -> None:
-    """The child: reads all paths, then writes a line for each; it ends with its parent, when the pipe closes."""
+def main(descriptor: str, root: str, max_bytes: str) -> None:
+    """The child: parses each path that it is given; it ends with its parent, when the socket closes."""
     os.nice(NICENESS)
     # The default action ends the process, even in the middle of the parser.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    for path in json.load(sys.stdin):
+
+    def answer(path: str) -> tuple[str, ...]:
         signal.alarm(SECONDS)
         failpoint("outline-parse")
-        line = json.dumps(_parse(Path(root), path, int(max_bytes)))
+        source = _parse(Path(root), path, int(max_bytes))
         signal.alarm(0)
-        print(line, flush=True)
+        return tuple(source)
+
+    serve(socket.socket(fileno=int(descriptor)), answer)
 
 
 # --- one file -----------------------------------------------------------------------------------------------
 
 
-def facts_of(suffix: str, data: bytes, max_bytes: int) -> Facts:
+def facts_of(suffix: str, data: bytes, max_bytes: int) -> facts.Facts:
     """The facts of a file's bytes."""
     language = languages.of_source(suffix, data)
     if len(data) > max_bytes:
-        return no_facts(language.name, f"it is larger than outline.max_file_kb = {max_bytes // 1024:,}")
+        return facts.no_facts(language.name, f"it is larger than outline.max_file_kb = {max_bytes // 1024:,}")
     if b"\0" in data:
-        return no_facts(language.name, "it is binary")
+        return facts.no_facts(language.name, "it is binary")
     source, problem = _as_utf8(data, language.name)
     if any(len(line) > LONGEST_LINE for line in source.splitlines()):
-        return no_facts(language.name, f"it has a line of more than {LONGEST_LINE:,} bytes")
+        return facts.no_facts(language.name, f"it has a line of more than {LONGEST_LINE:,} bytes")
     extracted = extract(language, suffix, source)
     return extracted._replace(problem="; ".join(filter(None, (problem, extracted.problem))))
 
