@@ -14,7 +14,6 @@ from memd.notes.blocks import LineOffsets, with_line_ends
 from memd.notes.names import is_topic
 from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
-from memd.notes.read import UTF_16, decode
 from memd.prose import CODE_BLOCK
 
 DIFFERENT = "there is another text"
@@ -92,7 +91,7 @@ def split(path: str, text: str, day: str = "") -> tuple[str, list[tuple[Memory, 
 
 def read_incoming(path: str, data: bytes, place: str = "", modified: float = 0.0) -> IncomingFile:
     """A file's bytes as an incoming file for `path`."""
-    text = decode(data)
+    text = read.decode(data)
     head, pairs = split(path, text)
     items = tuple(IncomingMemory(memory.slug, memory.text, after, place, memory.start_line) for memory, after in pairs)
     return IncomingFile(path, head, items, None if text.encode("utf-8", "replace") == data else data, modified)
@@ -134,9 +133,9 @@ def merge_incoming(incoming: IncomingFile, data: bytes | None, overwrite: bool =
 def _merge_once(incoming: IncomingFile, data: bytes, overwrite: bool) -> MergeResult:
     if data == incoming.data:
         return MergeResult(data, same=len(incoming.items))
-    if data.startswith(UTF_16):
+    if data.startswith(read.UTF_16):
         return _rejected(data, incoming.items, FOREIGN)
-    existing = parse(incoming.path, decode(data)).memories
+    existing = parse(incoming.path, read.decode(data)).memories
     texts, slugs = {_plain(memory.text) for memory in existing}, {memory.slug for memory in existing}
     missing = [item for item in incoming.items if _plain(item.text) not in texts]
     same = len(incoming.items) - len(missing)
@@ -171,7 +170,7 @@ def _combined(path: str, data: bytes, new: Items, replaced: Items, slugs: Contai
         # Replacing one memory made something else of the next: front matter, for example.
         return _rejected(data, (*new, *replaced), NO_PLACE)
     # A file that ends within a code block, for example, swallows what is added to it.
-    texts = {_plain(memory.text) for memory in parse(path, decode(merged)).memories}
+    texts = {_plain(memory.text) for memory in parse(path, read.decode(merged)).memories}
     if any(_plain(item.text) not in texts for item in (*new, *replaced)):
         return _rejected(data, (*new, *replaced), NO_PLACE)
     return MergeResult(merged, new, replaced)
@@ -458,10 +457,10 @@ def main(arguments: list[str]) -> int:
     """
     base, ours, theirs = map(Path, arguments[:3])
     path = arguments[3] if len(arguments) > 3 else arguments[1]
-    if any(file.read_bytes().startswith(UTF_16) for file in (ours, theirs)):
+    if any(file.read_bytes().startswith(read.UTF_16) for file in (ours, theirs)):
         print(f"{path}: UTF-16 is not merged", file=sys.stderr)
         return 1
-    mine, other, began = (decode(file.read_bytes(), "surrogateescape") for file in (ours, theirs, base))
+    mine, other, began = (read.decode(file.read_bytes(), "surrogateescape") for file in (ours, theirs, base))
     merged = merge(path, mine, other, Base(began), both=in_markers)
     ours.write_bytes(sections.in_bytes(lambda _: merged.text)(ours.read_bytes()) or b"")
     if merged.clashes:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
-from memd.notes.metadata import unread_links
-from memd.notes.names import file_title, is_telling, memory_title
 from memd.notes.read import common_prefix
 
 FORMAT = 7
@@ -63,20 +61,14 @@ class ParsedNote:
 
 def parse(path: str, text: str, fallback_date: str = "") -> Note:
     """Parse the text of the file at `path` (relative to its workspace)."""
-    return reparse(path, text, fallback_date).note
+    return in_one_go(reparse(path, text, fallback_date)).note
 
 
-def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None) -> ParsedNote:
+def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None) -> Pieces[ParsedNote]:
     """Parse a text, reusing what it has in common with the parse `before` of the same file."""
-    return in_one_go(reparse_in_pieces(path, text, fallback_date, before))
-
-
-def reparse_in_pieces(
-    path: str, text: str, fallback_date: str = "", before: ParsedNote | None = None
-) -> Pieces[ParsedNote]:
     lines = LineOffsets(text)
     front_end = metadata.front_matter_end(text)
-    file_metadata, warning = metadata.read_front_matter(text)
+    of_file, warning = metadata.read_front_matter(text)
     if before is None or before.note.path != path or before.fallback_date != fallback_date:
         before = ParsedNote(Note(path, "", ()), "", fallback_date, -1, [], [])
     kept = before.unchanged(text, front_end)
@@ -90,14 +82,12 @@ def reparse_in_pieces(
         if kept and section.blocks[-1].start < resume and before.sections[nth : nth + 1] == [section]:
             memories.append(before.note.memories[nth])
         else:
-            title = file_title(path, file_metadata.title, section.title)
-            memories.append(
-                _memory(section, text, lines, file_metadata, path, title, date or fallback_date, slug, not date)
-            )
+            title = names.file_title(path, of_file.title, section.title)
+            memories.append(_memory(section, text, lines, of_file, path, title, date or fallback_date, slug, not date))
         if nth % PIECE == PIECE - 1:
             yield
     declared = dict.fromkeys(entry for memory in memories for entry in memory.declared.links)
-    note = Note(path, role, tuple(memories), (*([warning] if warning else []), *unread_links(declared)))
+    note = Note(path, role, tuple(memories), (*([warning] if warning else []), *metadata.unread_links(declared)))
     return ParsedNote(note, text, fallback_date, front_end, blocks, sections)
 
 
@@ -130,7 +120,7 @@ def _memory(
     stamp = names.STAMP.search(names.head(body)) if stamped else None
     return Memory(
         slug=slug,
-        heading=memory_title(title, section.heading.strip(), path, declared.title, section.title),
+        heading=names.memory_title(title, section.heading.strip(), path, declared.title, section.title),
         start_line=lines.number(start),
         end_line=lines.number(max(start, end - 1)),
         text=body,
@@ -145,7 +135,7 @@ def _memory(
 def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared, title: str) -> Iterator[Chunk]:
     top = section.title or declared.title
     above = [(1, top)] if top else []
-    if title and not is_telling(top) and not is_telling(section.heading):
+    if title and not names.is_telling(top) and not names.is_telling(section.heading):
         # Above every heading: what the `#` heading does not say, the name of the file does.
         above = [(0, title)]
     files = (file.rpartition(":")[0] or file for file in declared.files)
@@ -209,7 +199,7 @@ class ParseCache:
             before = self._parsed.get(path)
         if before is not None and (before.text, before.fallback_date) == (text, fallback_date):
             return before.note
-        now = yield from reparse_in_pieces(path, text, fallback_date, before)
+        now = yield from reparse(path, text, fallback_date, before)
         with self._lock:
             self._parsed.pop(path, None)
             if len(text) <= MAX_CACHED:

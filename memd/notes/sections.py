@@ -8,8 +8,6 @@ from memd.errors import Conflict, UsageError
 from memd.models import Declared, Memory
 from memd.notes import metadata, names
 from memd.notes.blocks import LineOffsets, blocks_of, headings_of, with_line_ends
-from memd.notes.metadata import HEADING, Fields
-from memd.notes.names import COMMENT, is_topic
 from memd.notes.parse import SECTION_LEVEL, parse
 from memd.prose import FENCE, LINE, CodeFence, estimate_tokens, flat_line
 
@@ -92,8 +90,8 @@ def quoted(text: str) -> str:
     Its headings become deeper ones, and an open code fence is closed.
     """
     plain = text.replace("\r\n", "\n")
-    heading = HEADING.match(plain)
-    plain = COMMENT.sub("", plain[heading.end() if heading else 0 :], count=1)
+    heading = metadata.HEADING.match(plain)
+    plain = names.COMMENT.sub("", plain[heading.end() if heading else 0 :], count=1)
     fence, deeper = CodeFence(), rf"\1{'#' * (QUOTE_LEVEL + 1)}"
     lines = LINE.findall(re.sub(r"\A(?:[ \t]*\n)+", "", plain).rstrip())
     text = "".join(line if fence.holds(line) else QUOTED_HEADING.sub(deeper, line) for line in lines)
@@ -205,7 +203,7 @@ def memory_in(path: str, text: str, slug: str) -> Memory | None:
 # --- text ---------------------------------------------------------------------------------------------------
 
 
-def put(path: str, slug: str, text: str | None, new: str | None, fields: Fields) -> str:
+def put(path: str, slug: str, text: str | None, new: str | None, fields: metadata.Fields) -> str:
     """The file with a memory's text (None: unchanged) and some of its metadata set."""
     known = None if text is None else memory_in(path, text, slug)
     if slug and known is None:
@@ -213,12 +211,12 @@ def put(path: str, slug: str, text: str | None, new: str | None, fields: Fields)
     if text is None or (new is not None and known is None):
         return _first(text or "", new or "", fields)
     if new is not None and known is not None:
-        body = new if is_topic(path) else _under_heading(known, new)
+        body = new if names.is_topic(path) else _under_heading(known, new)
         text = with_section(path, text, slug, with_line_ends(body.strip("\r\n"), text))
     return with_metadata(path, slug, text, fields) if fields else text
 
 
-def _first(text: str, new: str, fields: Fields) -> str:
+def _first(text: str, new: str, fields: metadata.Fields) -> str:
     """A topic file that is new, or that has only front matter so far."""
     body = new.replace("\r\n", "\n").strip("\n") + "\n"
     if not text.strip():
@@ -229,7 +227,7 @@ def _first(text: str, new: str, fields: Fields) -> str:
 
 def _under_heading(memory: Memory, new: str) -> str:
     """A section's new text under its old heading, unless it has a heading of its own."""
-    heading = HEADING.match(new)
+    heading = metadata.HEADING.match(new)
     if heading and (new.lstrip().startswith("## ") if memory.slug else heading.group().lstrip().startswith("# ")):
         return nested(new, keep=1)
     head = head_of(memory.text).rstrip("\r\n")
@@ -238,7 +236,7 @@ def _under_heading(memory: Memory, new: str) -> str:
 
 def head_of(section: str) -> str:
     """A section's heading, with its comment and timestamp."""
-    heading = HEADING.match(section)
+    heading = metadata.HEADING.match(section)
     end = heading.end() if heading else 0
     labels = LABELS.match(section, end)
     return section[: labels.end() if labels else end]
@@ -293,7 +291,7 @@ def before_sections(path: str, text: str) -> str:
 
 def without_section(path: str, slug: str, text: str) -> str | None:
     """The file without one memory and the blank lines behind it; None if nothing is left."""
-    if is_topic(path) and not slug:
+    if names.is_topic(path) and not slug:
         return None
     start, end = section_span(path, text, slug)
     before, after = text[:start], re.sub(r"\A(?:[ \t]*\r?\n)+", "", text[end:])
@@ -316,7 +314,7 @@ def metadata_of(path: str, slug: str, text: str | None) -> Declared:
     return metadata.read_comment(memory.text) if memory else Declared()
 
 
-def with_metadata(path: str, slug: str, text: str, fields: Fields) -> str:
+def with_metadata(path: str, slug: str, text: str, fields: metadata.Fields) -> str:
     """The file with some metadata of one memory changed: in its front matter, or in the comment under its heading."""
     if _uses_front_matter(path, text):
         return metadata.with_front_matter(text, fields)
@@ -326,7 +324,7 @@ def with_metadata(path: str, slug: str, text: str, fields: Fields) -> str:
 
 def _uses_front_matter(path: str, text: str) -> bool:
     """Whether a file's front matter belongs to a single memory."""
-    return is_topic(path) or bool(metadata.front_matter_end(text) and len(parse(path, text).memories) == 1)
+    return names.is_topic(path) or bool(metadata.front_matter_end(text) and len(parse(path, text).memories) == 1)
 
 
 # --- tags ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A note that is reparse again, from one that is nearly the same, is the note that it would be without."""
+"""A note that is parsed again, from one that is nearly the same, is the note that it would be without."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.indexer.store.catalog import digest_of_chunk, digest_of_memory
+from memd.notes.blocks import in_one_go
 from memd.notes.parse import CACHED_FILES, ParseCache, parse, reparse
 from tests.written import opened, sync
 
@@ -30,18 +31,19 @@ PATHS = st.sampled_from(("memory/2026-03-01.md", "MEMORY.md", "memory/topics/tea
 @example("memory/2026-03-01.md", "## Alpha\n\n```\n## Alpha\n", "", "```\n## Alpha\n")
 @example("memory/2026-03-01.md", "# Title\n## Alpha", "", "bet\n\ntext\n")
 def test_a_further_parse_is_the_same_as_a_first_one(path: str, start: str, old: str, new: str) -> None:
-    before = reparse(path, start + old, "2026-01-01")
-    again = reparse(path, start + new, "2026-01-01", before)
+    before = in_one_go(reparse(path, start + old, "2026-01-01"))
+    again = in_one_go(reparse(path, start + new, "2026-01-01", before))
     assert again.note == parse(path, start + new, "2026-01-01")
-    shorter = reparse(path, start, "2026-01-01", again)
+    shorter = in_one_go(reparse(path, start, "2026-01-01", again))
     assert shorter.note == parse(path, start, "2026-01-01")
 
 
 @given(TEXTS, st.integers(0, 200), st.integers(0, 20), TEXTS)
 def test_an_edit_in_the_middle_is_no_exception(text: str, place: int, length: int, new: str) -> None:
-    before = reparse("memory/2026-03-01.md", text)
+    path = "memory/2026-03-01.md"
+    before = in_one_go(reparse(path, text))
     edited = text[:place] + new + text[place + length :]
-    assert reparse("memory/2026-03-01.md", edited, before=before).note == parse("memory/2026-03-01.md", edited)
+    assert in_one_go(reparse(path, edited, before=before)).note == parse(path, edited)
 
 
 @given(PATHS, st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.integers(1, 60))
