@@ -12,7 +12,6 @@ from memd.daemon.process.lock import take_state
 from memd.errors import ConfigError, LedgerDamaged, UnsafePlace
 from memd.indexer.lifecycle import mentions
 from memd.indexer.maintenance import backups, doctor
-from memd.indexer.maintenance.doctor import DoctorFinding
 from memd.indexer.store.own_stores import OwnStores
 from memd.lifecycle.rule_book import rule_book
 from memd.models import JsonObject
@@ -26,17 +25,17 @@ def answer(fix: bool, secrets: bool, file: str = "") -> JsonObject:
     return doctor.report(examine(fix), scan_secrets() if secrets else None)
 
 
-def examine(fix: bool) -> list[DoctorFinding]:
+def examine(fix: bool) -> list[doctor.DoctorFinding]:
     """Every finding; one of them may be a store that keeps the daemon from starting."""
     try:
         settings = load()
         lock = take_state()
     except ConfigError as error:
-        return [DoctorFinding("config", "broken", error.message, error.hint)]
+        return [doctor.DoctorFinding("config", "broken", error.message, error.hint)]
     except UnsafePlace as error:
-        return [DoctorFinding("places", "broken", error.message, error.hint)]
+        return [doctor.DoctorFinding("places", "broken", error.message, error.hint)]
     with closing(lock):
-        findings = [DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
+        findings = [doctor.DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
         findings += doctor.open_ledger(paths.state_dir(), fix)
         if not doctor.sound(findings):
             return findings
@@ -46,7 +45,7 @@ def examine(fix: bool) -> list[DoctorFinding]:
         return findings + found
 
 
-def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
+def _examine_stores(settings: Settings, fix: bool) -> list[doctor.DoctorFinding]:
     """The findings in the stores; the first is about the ledger."""
     with closing(OwnStores(paths.state_dir(), mend=fix)) as stores:
         try:
@@ -60,7 +59,7 @@ def _examine_stores(settings: Settings, fix: bool) -> list[DoctorFinding]:
         return found
 
 
-def scan_secrets() -> tuple[list[DoctorFinding], list[JsonObject]]:
+def scan_secrets() -> tuple[list[doctor.DoctorFinding], list[JsonObject]]:
     """The places in the notes that seem to hold a secret; this needs no store."""
     try:
         settings = load()
@@ -69,10 +68,10 @@ def scan_secrets() -> tuple[list[DoctorFinding], list[JsonObject]]:
     return doctor.find_secrets(settings.workspaces, settings.index.max_file_kb * 1024)
 
 
-def _rules(settings: Settings) -> list[DoctorFinding]:
+def _rules(settings: Settings) -> list[doctor.DoctorFinding]:
     """The rules that a daemon would not follow."""
     problems = placed_rules(rule_book(settings.rules).problems)
-    return [DoctorFinding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in problems]
+    return [doctor.DoctorFinding("rules", "warn", problem, "memd rule set, or memd rule rm") for problem in problems]
 
 
 def check_backup(file: Path) -> dict[str, str]:

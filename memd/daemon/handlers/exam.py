@@ -14,7 +14,6 @@ from memd.daemon.handlers import search, workspace_writer
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.writer.life_tasks import save_exam
 from memd.errors import NotFound, UsageError
-from memd.exam import AnsweredQuestion
 from memd.indexer.query import lookup
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import overview
@@ -97,13 +96,13 @@ def _ask(asking: Ask, query: str, ns: str) -> Ask:
     return Ask(query, (ns,) if ns else asking.ns, asking.limit, asking.mode)
 
 
-async def _ask_all(ctx: HandlerContext, asks: Sequence[Ask], pause: float = 0.0) -> list[AnsweredQuestion]:
+async def _ask_all(ctx: HandlerContext, asks: Sequence[Ask], pause: float = 0.0) -> list[exam.AnsweredQuestion]:
     """Ask one after the other, as a client would; others are answered in between."""
     answers = []
     for nth, ask in enumerate(asks):
         started = time.perf_counter()
         answer = await search.search_elsewhere(ctx, ask)
-        answers.append(AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
+        answers.append(exam.AnsweredQuestion(answer.hits, (time.perf_counter() - started) * 1000))
         if ctx.answer.report and nth % 20 == 0:
             await ctx.answer.report("questions", nth, len(asks))
         await asyncio.sleep(pause)

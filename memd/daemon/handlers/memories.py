@@ -205,10 +205,8 @@ def _check_version(target: keys.KeyTarget, expected: int | None) -> None:
 def _check_unchanged(target: keys.KeyTarget, text: str | None, expected: int | None) -> None:
     """The same for the file as it is this moment: the ledger may not have seen the last change."""
     if expected is not None and keys.digest_in(target, text) != target.digest:
-        raise VersionConflict(
-            f"`{target.key}` was changed a moment ago and is past version {target.version}",
-            f"read it again: memd get {target.key}",
-        )
+        why = f"`{target.key}` was changed a moment ago and is past version {target.version}"
+        raise VersionConflict(why, f"read it again: memd get {target.key}")
 
 
 # --- files and tags -----------------------------------------------------------------------------------------------

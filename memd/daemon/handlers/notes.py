@@ -13,7 +13,7 @@ from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.scan import refusal
 from memd.indexer.query.lookup import key_of
 from memd.indexer.record import history
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import names, sections, topics
@@ -125,7 +125,7 @@ async def recent(ctx: HandlerContext, request: RecentRequest, call: IncomingCall
     newest = sections.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
     kept = sections.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
-    kept = await ctx.read(_with_authors, ctx, index, kept)
+    kept = await ctx.read(lambda: [_with_authors(ctx.stores, index, entry) for entry in kept])
     return {
         **index.place,
         "role": request.role,
@@ -140,20 +140,15 @@ def _changed_since(index: WorkspaceIndex, first: str) -> list[str]:
     """The daily notes from a day on, and the files of roles that were changed since."""
     found = []
     for path, row in index.files.items():
-        dated = names.DATE.search(PurePosixPath(path).stem)
-        day = dated[0] if dated else f"{datetime.fromtimestamp(row.mtime_ns / 1e9):%Y-%m-%d}"
+        day = names.date_of(path) or f"{datetime.fromtimestamp(row.mtime_ns / 1e9):%Y-%m-%d}"
         if names.role_of(path) not in ("memory", "topic") and day >= first:
             found.append(path)
     return sorted(found)
 
 
-def _with_authors(
-    ctx: HandlerContext, index: WorkspaceIndex, kept: list[sections.RoleEntry]
-) -> list[sections.RoleEntry]:
-    reader = ctx.stores.ledger.reader
-    return [
-        replace(one, **history.authors_at(reader, index.id, one.path, one.start_line, one.end_line)) for one in kept
-    ]
+def _with_authors(stores: Stores, index: WorkspaceIndex, entry: sections.RoleEntry) -> sections.RoleEntry:
+    authors = history.authors_at(stores.ledger.reader, index.id, entry.path, entry.start_line, entry.end_line)
+    return replace(entry, **authors)
 
 
 def _row(entry: sections.RoleEntry) -> Result:
@@ -180,9 +175,7 @@ def _role_hint(index: WorkspaceIndex, role: str) -> str:
 
 def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[sections.RoleEntry]:
     files = [(path, _content(index, path, max_bytes)) for path in paths]
-    return [
-        entry for path, file in files if file is not None for entry in sections.role_entries(path, file.text, file.day)
-    ]
+    return [entry for path, file in files if file for entry in sections.role_entries(path, file.text, file.day)]
 
 
 def _content(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:

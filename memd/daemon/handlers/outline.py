@@ -9,6 +9,7 @@ from memd.daemon.handlers.handler_context import T, wait_reporting
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys
+from memd.models import grouped
 from memd.protocol.methods import outline as methods
 
 if TYPE_CHECKING:
@@ -76,10 +77,10 @@ def _path_in(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> st
 
 def _add_mentions(ctx: HandlerContext, index: WorkspaceIndex, found: SymbolTrees) -> None:
     """Put under each symbol the memories that name it, and under a file those that are about it."""
-    about: dict[str, list[Result]] = {}
-    for row in keys.touching(ctx.stores, [index], str(index.workspace.root), ""):
-        memory = {"key": row["key"], "path": row["path"], "line": row["start_line"], "heading": row["heading"]}
-        about.setdefault(row["file"], []).append(memory)
+    about = grouped(
+        (row["file"], {"key": row["key"], "path": row["path"], "line": row["start_line"], "heading": row["heading"]})
+        for row in keys.touching(ctx.stores, [index], str(index.workspace.root), "")
+    )
     for tree, naming in zip(found.trees, ctx.code_names.of(ctx.stores, index, found.trees), strict=True):
         declared = about.get(tree.path, ()) if tree.whole_file else ()
         named = {memory["key"] for memory in naming}

@@ -45,10 +45,8 @@ def bound_params(
     if named in (None, []):
         return {**params, "ns": bound}
     if named not in (bound, [bound]) and not ctx.settings.server.cross_workspace:
-        raise Refused(
-            f"this connection is bound to `{bound}` and may not name another workspace",
-            "leave `ns` out; the config allows it with [server] cross_workspace = true",
-        )
+        why = f"this connection is bound to `{bound}` and may not name another workspace"
+        raise Refused(why, "leave `ns` out; the config allows it with [server] cross_workspace = true")
     return params
 
 
@@ -97,10 +95,8 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
     add = partial(actions.add_proposal, workspace=index.id, who=request.who, method=method.name, params=kept)
     number = await ctx.write(ctx.stores.ledger.transact, add)
-    raise Proposed(
-        f"it is not written yet: as proposal {number} it waits until a person accepts it",
-        f"a person decides: memd proposal accept {number}, or reject",
-    )
+    why = f"it is not written yet: as proposal {number} it waits until a person accepts it"
+    raise Proposed(why, f"a person decides: memd proposal accept {number}, or reject")
 
 
 def _changes(method: Method, request: Any) -> bool:

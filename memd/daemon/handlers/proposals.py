@@ -1,18 +1,34 @@
-"""Writes by agents that a person decides about: `proposal.list`, `proposal.accept` and `proposal.reject`."""
+"""What a person decides about: writes by agents (`proposal.list`, `proposal.accept`, `proposal.reject`), and two
+versions of one note (`conflict.list`, `conflict.settle`)."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import partial
 from sqlite3 import Row
 
 from memd.daemon.handlers.permission import trusts
 from memd.daemon.handlers.registry import HANDLERS, HandlerContext, IncomingCall, Result, handles
-from memd.errors import NotFound, Refused
+from memd.daemon.handlers.workspace_writer import SETTLE, workspace_writer
+from memd.errors import Conflict, NotFound, Refused
 from memd.indexer.record import actions
+from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.views import conflicts
+from memd.indexer.writing.write_files import FileChange
+from memd.notes import sections
+from memd.notes.merging import Merged
+from memd.notes.read import sides
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import parse
-from memd.protocol.methods.proposals import Deciding, ProposalAcceptRequest, ProposalListRequest, ProposalRejectRequest
+from memd.protocol.methods.proposals import (
+    ConflictListRequest,
+    ConflictSettleRequest,
+    Deciding,
+    ProposalAcceptRequest,
+    ProposalListRequest,
+    ProposalRejectRequest,
+)
 
 ADDED = ("ns", "cwd", "who", "now", "request_id")
 """Parameters that say who asked, where and when, and not what for."""
@@ -59,3 +75,55 @@ def _shown(ctx: HandlerContext, row: Row) -> Result:
     (ns,) = (index.workspace.ns for index in ctx.stores.indexes.values() if index.id == row["workspace"])
     params = {name: value for name, value in json.loads(row["params"]).items() if name not in ADDED}
     return {"proposal": row["id"], "ns": ns, **{name: row[name] for name in ("at", "who", "method")}, "params": params}
+
+
+# --- two versions of one note ----------------------------------------------------------------------------------
+
+
+@handles(ConflictListRequest)
+async def conflict_list(ctx: HandlerContext, request: ConflictListRequest, call: IncomingCall) -> Result:
+    indexes = ctx.indexes(request)
+    await ctx.scan(ctx.names(request))
+    rows = [row for index in indexes for row in await ctx.read(_listed, ctx, index)]
+    return {"ns": [index.workspace.ns for index in indexes], "notes": rows}
+
+
+def _listed(ctx: HandlerContext, index: WorkspaceIndex) -> list[Result]:
+    """The notes of a workspace with two versions, and what a merge would do."""
+    versions = conflicts.found(ctx.stores, index, ctx.max_bytes)
+    return [
+        {"ns": index.workspace.ns, **_named(known), **_outcome(merged), "both": [*map(asdict, merged.clashes)]}
+        for known, merged in ((known, known.merged(text)) for known, text in versions)
+    ]
+
+
+def _named(known: conflicts.TwoVersions) -> Result:
+    return {"path": known.path, "copy": known.copy}
+
+
+def _outcome(merged: Merged) -> Result:
+    return {"clashes": [clash.heading for clash in merged.clashes], "taken": list(merged.taken)}
+
+
+@handles(ConflictSettleRequest)
+async def conflict_settle(ctx: HandlerContext, request: ConflictSettleRequest, call: IncomingCall) -> Result:
+    writer = workspace_writer(ctx, request)
+    await ctx.scan((writer.ns,))
+    known = await ctx.read(conflicts.one, ctx.stores, writer.index, request.path, ctx.max_bytes)
+    outcome = Merged("")
+
+    def settled(text: str | None) -> str:
+        nonlocal outcome
+        ours, theirs = (text or "", known.theirs) if known.copy else sides(text or "")[:2]
+        if request.take in ("ours", "theirs"):
+            return ours if request.take == "ours" else theirs
+        outcome = known.merged(text or "")
+        if outcome.clashes and request.take == "merge":
+            how = f"memd conflict settle {known.path} --take both, ours or theirs"
+            raise Conflict(f"both versions changed: {', '.join(clash.heading for clash in outcome.clashes)}", how)
+        return outcome.text
+
+    changes = [FileChange(known.path, edit=sections.in_bytes(settled))]
+    changes += [FileChange(known.copy, edit=lambda _: None)] if known.copy else []
+    done = await writer.write(SETTLE, known.path, *changes)
+    return {**done, **_named(known), **_outcome(outcome)}

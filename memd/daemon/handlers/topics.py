@@ -103,9 +103,8 @@ async def set_general(ctx: HandlerContext, request: methods.TopicSetGeneralReque
     notes.check_general(content)
     writer.refuse_secrets(content)
     path = writer.layout.index
-    key = _general_key(path)
     change = _change_index(writer, lambda text: notes.with_general(text, content))
-    return {**await writer.write("topic.set_general", key, change), "path": path}
+    return {**await writer.write("topic.set_general", _general_key(path), change), "path": path}
 
 
 def _general_key(path: str) -> str:

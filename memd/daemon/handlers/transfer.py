@@ -80,10 +80,8 @@ def _targets(names: Sequence[str], exports: Sequence[ExportedWorkspace]) -> list
     targets = [(exported.ns, exported) for exported in exports if exported.ns in names]
     if not targets or (len(names) > 1 and len(targets) < len(exports)):
         held = ", ".join(exported.ns for exported in exports) or "nothing"
-        raise UnknownWorkspace(
-            f"the export has {held}; known here: {', '.join(names)}",
-            "make the workspace with memd add, or name one: -n NS",
-        )
+        why = f"the export has {held}; known here: {', '.join(names)}"
+        raise UnknownWorkspace(why, "make the workspace with memd add, or name one: -n NS")
     return targets
 
 
@@ -154,10 +152,8 @@ class ImportTally:
             return
         places = "\n".join(f"{secret['place']}: {secret['kind']}" for secret in self.secrets[:SHOWN])
         more = f"\nand {len(self.secrets) - SHOWN} more" if len(self.secrets) > SHOWN else ""
-        raise SecretFound(
-            f"{len(self.secrets)} places look like secrets; nothing was written\n{places}{more}",
-            "take them out, or say --allow-secret",
-        )
+        why = f"{len(self.secrets)} places look like secrets; nothing was written\n{places}{more}"
+        raise SecretFound(why, "take them out, or say --allow-secret")
 
     async def write_plan(self, index: OwnIndex, plan: ImportPlan, what: str) -> None:
         """Write what was planned; each batch is an action that can be undone as one."""

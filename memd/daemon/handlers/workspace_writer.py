@@ -59,14 +59,11 @@ class WorkspaceWriter:
         """Refuse to write a file that memd itself would never read."""
         workspace, most = self.index.workspace, self.ctx.max_bytes
         if why := left_out(workspace, path):
-            raise Refused(
-                f"memd would not read {path}: {why}", "choose another name, or have it taken in, in the config"
-            )
+            hint = "choose another name, or have it taken in, in the config"
+            raise Refused(f"memd would not read {path}: {why}", hint)
         if size > most:
-            raise Refused(
-                f"{path} would be larger than index.max_file_kb = {most // 1024:,} and no longer be indexed",
-                "move a part of it to another file, or raise the limit",
-            )
+            why = f"{path} would be larger than index.max_file_kb = {most // 1024:,} and no longer be indexed"
+            raise Refused(why, "move a part of it to another file, or raise the limit")
 
     async def target(self, key: str) -> keys.KeyTarget:
         """The memory that has a key, with the changes that were seen so far."""
@@ -80,12 +77,10 @@ class WorkspaceWriter:
 
     async def write(self, what: str, key: str, *changes: FileChange) -> Result:
         """Carry out an action; returns when its files are on the disk."""
-        for path in (change.path for change in changes if what != SETTLE):
-            if self.index.workspace.layer_of(path) == TEAM:
-                hint = (
-                    f"write your own and have it reviewed: memd propose KEY; or edit {path} in an editor, and commit it"
-                )
-                raise Refused(f"{path} is the team's: it changes by review", hint)
+        layer_of = self.index.workspace.layer_of
+        if what != SETTLE and (path := next((one.path for one in changes if layer_of(one.path) == TEAM), "")):
+            hint = f"write your own and have it reviewed: memd propose KEY; or edit {path} in an editor, and commit it"
+            raise Refused(f"{path} is the team's: it changes by review", hint)
         action = WriteAction(what, self.who, changes, key, self.request_id)
         done = await self.ctx.write(tasks.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
         return written(self.index, done)

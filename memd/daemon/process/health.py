@@ -108,14 +108,12 @@ class JsonLines(logging.Formatter):
 def start_logging(settings: LogSettings, file: Path, to_journal: bool) -> None:
     """Begin logging. The journal stamps its own time, so its lines carry none."""
     plain = "%(levelname)s %(name)s: %(message)s"
-    to_file: logging.Formatter = logging.Formatter(f"%(asctime)s {plain}")
-    to_stderr: logging.Formatter = logging.Formatter(plain if to_journal else f"%(asctime)s {plain}")
-    if settings.format == "json":
-        to_file = to_stderr = JsonLines()
+    timed = f"%(asctime)s {plain}"
+    json_lines = JsonLines() if settings.format == "json" else None
     rotated = RotatingFileHandler(file, maxBytes=settings.file_kb * 1024, backupCount=settings.files, encoding="utf-8")
-    rotated.setFormatter(to_file)
+    rotated.setFormatter(json_lines or logging.Formatter(timed))
     stderr = logging.StreamHandler(sys.stderr)
-    stderr.setFormatter(to_stderr)
+    stderr.setFormatter(json_lines or logging.Formatter(plain if to_journal else timed))
     root = logging.getLogger()
     # Started by a client, nobody reads stderr; it is kept for the words of a daemon that could not start.
     root.handlers = [rotated] if os.environ.get("MEMD_DETACHED") else [rotated, stderr]
