@@ -137,6 +137,11 @@ class ExamQuestion:
     category: str = ""
     ns: str = ""
 
+    @property
+    def shown(self) -> JsonObject:
+        """As the list of misses has it."""
+        return {"line": self.line, "question": self.text, "expected": [one.label for one in self.expected]}
+
     def answered_by(self, hit: Hit) -> bool:
         return any(one.matches(hit) for one in self.expected)
 
@@ -289,8 +294,10 @@ class Probe:
         return hit.text == self.passage.text or any(map(own.overlaps, places))
 
     @property
-    def label(self) -> str:
-        return f"{self.passage.path}:{self.passage.start_line}"
+    def shown(self) -> JsonObject:
+        """As the list of misses has it."""
+        place = f"{self.passage.path}:{self.passage.start_line}"
+        return {"kind": self.kind, "question": self.query, "expected": [place]}
 
 
 def _span(also: dict[str, object]) -> LineSpan:
@@ -370,8 +377,6 @@ def _date(passage: ProbePassage, spread: Counter[str]) -> str:
 
 MAX_MISSES = 100
 RECALLS = (1, 5, 10)
-NEAR = 5
-"""A rank below the fifth is a miss: few read on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,28 +394,20 @@ class AnsweredQuestion:
         return f"{self.hits[0].path}:{self.hits[0].start_line}" if self.hits else None
 
 
-def of_questions(questions: Sequence[ExamQuestion], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
+Answers = Sequence[AnsweredQuestion]
+
+
+def of_questions(questions: Sequence[ExamQuestion], answers: Answers) -> JsonObject:
     """The report on a user's own questions."""
     scored = [_score(question, answer) for question, answer in zip(questions, answers, strict=True)]
-    misses = [
-        {
-            "line": question.line, "question": question.text, "expected": [one.label for one in question.expected],
-            "rank": answer.rank(question.answered_by), "first": answer.first,
-        }
-        for question, answer, figures in zip(questions, answers, scored, strict=True) if not figures["any@5"]
-    ]  # fmt: skip
-    return _report(scored, [question.category for question in questions], answers, misses)
+    return _report(questions, [question.category for question in questions], answers, scored, "any@5")
 
 
-def of_probes(probes: Sequence[Probe], answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
+def of_probes(probes: Sequence[Probe], answers: Answers) -> JsonObject:
     """The report on probes: how often the passage that a probe was made from came up."""
     ranks = [answer.rank(probe.answered_by) for probe, answer in zip(probes, answers, strict=True)]
     scored = [{f"recall@{most}": float(bool(rank and rank <= most)) for most in RECALLS} for rank in ranks]
-    misses = [
-        {"kind": probe.kind, "question": probe.query, "expected": [probe.label], "rank": rank, "first": answer.first}
-        for probe, answer, rank in zip(probes, answers, ranks, strict=True) if not rank or rank > NEAR
-    ]  # fmt: skip
-    return _report(scored, [probe.kind for probe in probes], answers, misses)
+    return _report(probes, [probe.kind for probe in probes], answers, scored, "recall@5")
 
 
 def _score(question: ExamQuestion, answer: AnsweredQuestion) -> Figures:
@@ -419,9 +416,14 @@ def _score(question: ExamQuestion, answer: AnsweredQuestion) -> Figures:
 
 
 def _report(
-    scored: Sequence[Figures], categories: Sequence[str], answers: Sequence[AnsweredQuestion],
-    misses: Sequence[dict[str, Any]],
-) -> dict[str, Any]:  # fmt: skip
+    asked: Sequence[ExamQuestion | Probe], categories: list[str], answers: Answers, scored: list[Figures], near: str
+) -> JsonObject:
+    """What both reports have; missed is what has 0 of the figure `near`: few read on below the fifth hit."""
+    misses = [
+        {**one.shown, "rank": answer.rank(one.answered_by), "first": answer.first}
+        for one, answer, figures in zip(asked, answers, scored, strict=True)
+        if not figures[near]
+    ]
     times = [answer.ms for answer in answers]
     by_category = sorted(grouped(zip(categories, scored, strict=True)).items())
     lengths = [len(hit.text) for answer in answers for hit in answer.hits[:TURN_DEPTH]]

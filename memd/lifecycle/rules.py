@@ -34,8 +34,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _fact(name: str) -> Callable[[Life, datetime], Any]:
-    fact = operator.attrgetter(name)
-    return lambda life, now: fact(life)
+    return lambda life, now: getattr(life, name)
 
 
 OBSERVED: dict[str, Callable[[Life, datetime], Any]] = {

@@ -147,9 +147,8 @@ def _neighbourhood(inputs: ContextInputs, memories: Sequence[int], near: Collect
     summaries = [link.one for link in links if link.rel == CONTAINS]
     # The other memories of a summary may come in by another edge.
     more = filter(followed, edges.of(inputs.connection, summaries)) if summaries else ()
-    return EdgeNeighbourhood(
-        links, spreading.contradictions(links, inputs.rows.keys()), spreading.parents_of([*links, *more])
-    )
+    against = spreading.contradictions(links, inputs.rows.keys())
+    return EdgeNeighbourhood(links, against, spreading.parents_of([*links, *more]))
 
 
 def _spread(inputs: ContextInputs, seeds: Mapping[int, float], web: EdgeNeighbourhood) -> spreading.SpreadPool:
@@ -334,9 +333,8 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
         parts.append(f"contradicts {inputs.keys[beside]}")
     if authors := inputs.authors[memory].get("written_by"):
         parts.append(f"written by {', '.join(authors)}")
-    return (
-        f"{'#' * QUOTE_LEVEL} {flat_line(row['heading'])}\n{flat_line(' · '.join(part for part in parts if part))}\n\n"
-    )
+    about = flat_line(" · ".join(filter(None, parts)))
+    return f"{'#' * QUOTE_LEVEL} {flat_line(row['heading'])}\n{about}\n\n"
 
 
 def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:

@@ -17,9 +17,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
-from memd.indexer.views.keys import Indexes
 from memd.lifecycle import lives
-from memd.lifecycle.lives import Edge
 from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
 
 STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
@@ -48,14 +46,14 @@ def insert(connection: Connection, workspace: int, edge: Triple, weight: float, 
     return connection.execute(INSERT, (workspace, *edge, weight, origin, now)).rowcount
 
 
-def select(connection: Connection, which: str, values: Sequence[object]) -> list[Edge]:
+def select(connection: Connection, which: str, values: Sequence[object]) -> list[lives.Edge]:
     """The living edges that meet a clause, which may have their order."""
-    return [Edge(**dict(row)) for row in connection.execute(SQL["living"].format(which=which), values)]
+    return [lives.Edge(**dict(row)) for row in connection.execute(SQL["living"].format(which=which), values)]
 
 
 def of(
     connection: Connection, memories: Collection[int], *, rel: Relation | None = None, least: float = 0.0
-) -> list[Edge]:
+) -> list[lives.Edge]:
     """The edges of some memories, in both directions, the strongest first."""
     ends = "SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.{} = w.value"
     which = f"e.id IN ({ends.format('one')} UNION {ends.format('other')}) AND (?2 IS NULL OR e.rel = ?2)"
@@ -64,18 +62,18 @@ def of(
 
 def all_of(
     connection: Connection, workspace: int, *, rel: Relation | None = None, least: float = 0.0, most: int = -1
-) -> list[Edge]:
+) -> list[lives.Edge]:
     """The edges of a workspace, the strongest first."""
     which = f"e.workspace = ?1 AND (?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3 {STRONGEST} LIMIT ?4"
     return select(connection, which, (workspace, rel, least, most))
 
 
-def between(connection: Connection, one: int, other: int) -> list[Edge]:
+def between(connection: Connection, one: int, other: int) -> list[lives.Edge]:
     """The edges between two memories, in either direction."""
     return [edge for edge in of(connection, [one]) if edge.far(one) == other]
 
 
-def untyped(connection: Connection, workspace: int, most: int) -> list[Edge]:
+def untyped(connection: Connection, workspace: int, most: int) -> list[lives.Edge]:
     """Linked pairs without a relation type, the strongest first."""
     clause = (
         "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
@@ -89,7 +87,7 @@ def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
     return grouped((edge.one, edge.other) for edge in all_of(connection, workspace, rel=lives.CONTAINS))
 
 
-def remove(connection: Connection, action: int, edges: Sequence[Edge]) -> None:
+def remove(connection: Connection, action: int, edges: Sequence[lives.Edge]) -> None:
     """Remove edges, as part of an action that can be undone."""
     for nth, edge in enumerate(edges):
         row = connection.execute("SELECT removed FROM edges WHERE id = ?", (edge.id,)).fetchone()
@@ -168,7 +166,7 @@ def named(connection: Connection, workspace: int, memories: Iterable[int]) -> di
     return {row["id"]: {"key": key, **{name: row[name] for name in (*keys.PLACE, "tier")}} for key, row in keyed}
 
 
-def edge_rows(edges: Iterable[Edge], names: dict[int, JsonObject]) -> list[JsonObject]:
+def edge_rows(edges: Iterable[lives.Edge], names: dict[int, JsonObject]) -> list[JsonObject]:
     """Edges as answers show them."""
     return [
         {
@@ -200,7 +198,7 @@ FEWEST = 2
 
 
 def list_edges(
-    stores: Stores, indexes: Indexes, key: str, rel: Relation | None, least: float, limit: int
+    stores: Stores, indexes: keys.Indexes, key: str, rel: Relation | None, least: float, limit: int
 ) -> JsonObject:
     """The edges of one memory, or of some workspaces, the strongest first."""
     connection, rows = stores.ledger.reader, list[JsonObject]()
@@ -219,11 +217,11 @@ def _strongest(rows: Iterable[JsonObject], limit: int) -> list[JsonObject]:
     return sorted(rows, key=lambda row: -row["weight"])[:limit]
 
 
-def _ends(some: Iterable[Edge]) -> set[int]:
+def _ends(some: Iterable[lives.Edge]) -> set[int]:
     return {end for edge in some for end in (edge.one, edge.other)}
 
 
-def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float, limit: int) -> JsonObject:
+def related(stores: Stores, indexes: keys.Indexes, key: str, depth: int, least: float, limit: int) -> JsonObject:
     """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
     connection = stores.ledger.reader
     index, row = keys.find_memory(stores, indexes, key)
@@ -243,7 +241,7 @@ def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> Json
     return {**names[way.memory], "weight": round(way.weight, 4), "way": steps}
 
 
-def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
+def candidates(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
     """Linked pairs without a relation type, with the beginning of both texts; and the types that there are."""
     connection, rows = stores.ledger.reader, list[JsonObject]()
     for index in indexes:
@@ -263,7 +261,7 @@ def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
 # --- clusters and summaries -----------------------------------------------------------------------------------
 
 
-def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> JsonObject:
+def clusters(stores: Stores, indexes: keys.Indexes, least: int, weight: float) -> JsonObject:
     """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
     rows = [row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)]
     rows.sort(key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
@@ -309,31 +307,30 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
     return list(found.values())
 
 
-def list_summaries(stores: Stores, indexes: Indexes) -> JsonObject:
+def list_summaries(stores: Stores, indexes: keys.Indexes) -> JsonObject:
     """The memories that contain others, each with its text and how many they are."""
     connection, rows = stores.ledger.reader, list[JsonObject]()
     for index in indexes:
         contained = contents(connection, index.id)
-        found = _with_texts(connection, index, contained)
-        rows += history.with_authors(
-            connection, [(one, {**row, "children": len(contained[one])}) for one, row in found]
-        )
+        rows += _with_texts(connection, index, {one: {"children": len(some)} for one, some in contained.items()})
     return {"summaries": sorted(rows, key=_by_place)}
 
 
-def _with_texts(connection: Connection, index: WorkspaceIndex, memories: Iterable[int]) -> list[tuple[int, JsonObject]]:
-    entries = inventory.entries(connection, index, Filters(), memories)
-    return [
-        (one.id, {**one.as_object(), "text": lookup.text_of(connection, one.id, one.row["digest"])}) for one in entries
-    ]
+def _with_texts(connection: Connection, index: WorkspaceIndex, memories: dict[int, JsonObject]) -> list[JsonObject]:
+    """Memories as objects with their texts and authors, and with what else is to be said of each."""
+    rows = []
+    for one in inventory.entries(connection, index, Filters(), memories):
+        text = lookup.text_of(connection, one.id, one.row["digest"])
+        rows.append((one.id, {**one.as_object(), "text": text, **memories[one.id]}))
+    return history.with_authors(connection, rows)
 
 
-def expand(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
+def expand(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
     """The memories that one contains, each with its text, in the order of the files; without a key all summaries."""
     if not key:
         return list_summaries(stores, indexes)
     index, row = keys.find_memory(stores, indexes, key)
     connection = stores.ledger.reader
-    contained = contents(connection, index.id).get(row["id"], [])
-    rows = history.with_authors(connection, _with_texts(connection, index, contained))
+    contained = contents(connection, index.id).get(row["id"], ())
+    rows = _with_texts(connection, index, {one: {} for one in contained})
     return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}

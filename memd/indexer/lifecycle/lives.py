@@ -156,8 +156,7 @@ def record_accesses(
 
 def uncounted(connection: Connection, workspace: int, after: int, most: int) -> list[int]:
     """Memories that were accessed since the last reflection, by number."""
-    rows = connection.execute(SQL["uncounted"], (workspace, after, most))
-    return [row[0] for row in rows]
+    return [row[0] for row in connection.execute(SQL["uncounted"], (workspace, after, most))]
 
 
 def count_accesses(connection: Connection, memories: Sequence[int], now: datetime) -> None:

@@ -37,6 +37,11 @@ AT_ONCE = 200
 
 TINY = 1e-9
 
+Pair = tuple[int, int]
+"""Two memories, the smaller number first."""
+Memories = Collection[int] | None
+"""The memories that it is about; None: all of a workspace."""
+
 
 # --- planning: reads only -------------------------------------------------------------------------------------
 
@@ -49,7 +54,7 @@ class EdgePlan:
     """Mentions that name another memory than before: that memory, then the mention."""
     changed: Sequence[edges.Triple] = ()
     """Edges that differ from what the mentions say."""
-    tagged: Sequence[tuple[int, int]] = ()
+    tagged: Sequence[Pair] = ()
     """Pairs that now share a tag."""
     untagged: Sequence[int] = ()
     """Edges between memories that no longer share a tag, by number."""
@@ -60,8 +65,8 @@ class EdgePlan:
             yield from (EdgePlan(**{name: some}) for some in edges.batches(getattr(self, name)))
 
 
-def plan(connection: Connection, workspace: int, memories: Collection[int] | None = None) -> EdgePlan:
-    """The changes that these memories (None: all) and those that mention them need."""
+def plan(connection: Connection, workspace: int, memories: Memories = None) -> EdgePlan:
+    """The changes that these memories and those that mention them need."""
     about = None if memories is None else json.dumps(list(memories))
     rows = _mentions(connection, workspace, about)
     by_name = memory_names.found_by_name(connection, workspace, {row["target"] for row in rows})
@@ -99,9 +104,7 @@ def _mentions(connection: Connection, workspace: int, about: str | None) -> list
     return list(found.values())
 
 
-def _edges(
-    connection: Connection, workspace: int, about: str | None, clause: str, values: tuple[str, ...]
-) -> list[Row]:
+def _edges(connection: Connection, workspace: int, about: str | None, clause: str, values: Sequence[str]) -> list[Row]:
     """The edges that meet a clause, of these memories or of all."""
     select = "SELECT e.id, e.one, e.other, e.rel, e.origin, e.removed FROM"
     if about is None:
@@ -121,9 +124,7 @@ def _edges(
 # --- tags ---------------------------------------------------------------------------------------------------
 
 
-def _tags(
-    connection: Connection, workspace: int, memories: Collection[int] | None
-) -> tuple[list[tuple[int, int]], list[int]]:
+def _tags(connection: Connection, workspace: int, memories: Memories) -> tuple[list[Pair], list[int]]:
     """The pairs that share a tag and have no edge yet, and the edges of pairs that no longer share one."""
     groups = _groups(connection, workspace, memories)
     linked = _tag_pairs(groups)
@@ -137,11 +138,11 @@ def _tags(
     return sorted(linked - known), sorted(number for pair, number in tagged.items() if pair not in linked)
 
 
-def _tag_pairs(groups: Iterable[tuple[int, ...]]) -> set[tuple[int, int]]:
+def _tag_pairs(groups: Iterable[tuple[int, ...]]) -> set[Pair]:
     return {pair for group in groups if len(group) <= COMMON for pair in combinations(group, 2)}
 
 
-def _groups(connection: Connection, workspace: int, memories: Collection[int] | None) -> list[tuple[int, ...]]:
+def _groups(connection: Connection, workspace: int, memories: Memories) -> list[tuple[int, ...]]:
     """The memories that share a tag with one of these, tag by tag; tags on too many memories are left out."""
     about = None if memories is None else json.dumps(list(memories))
     most = COMMON if memories is None else COMMON + len(memories)
@@ -151,9 +152,7 @@ def _groups(connection: Connection, workspace: int, memories: Collection[int] | 
     return [tuple(sorted(int(member) for member in row["members"].split(","))) for row in rows]
 
 
-def _pairs(
-    connection: Connection, workspace: int, memories: Collection[int] | None
-) -> tuple[set[tuple[int, int]], dict[tuple[int, int], int]]:
+def _pairs(connection: Connection, workspace: int, memories: Memories) -> tuple[set[Pair], dict[Pair, int]]:
     """Every pair with an untyped edge, also a removed one; and the living edges that a tag made."""
     about = None if memories is None else json.dumps(list(memories))
     rows = _edges(connection, workspace, about, "e.rel = ?", (RELATED,))
@@ -180,7 +179,7 @@ def carry_out(connection: Connection, workspace: int, plan: EdgePlan, now: datet
     return changed
 
 
-def resolve(connection: Connection, workspace: int, memories: Collection[int] | None, now: datetime) -> int:
+def resolve(connection: Connection, workspace: int, memories: Memories, now: datetime) -> int:
     """Plan and write in one transaction, for a few memories; returns how many edges changed."""
     return carry_out(connection, workspace, plan(connection, workspace, memories), now)
 
@@ -193,9 +192,7 @@ def resolve_some(ledger: Ledger, index: OwnIndex) -> None:
     index.unlinked -= some
 
 
-def relink(
-    reader: Connection, workspace: int, write: Callable[[Callable[[Connection], int]], int], now: datetime
-) -> int:
+def relink(reader: Connection, workspace: int, write: Callable[[Callable[..., int]], int], now: datetime) -> int:
     """Bring all edges of a workspace in step with mentions and tags; returns how many changed.
 
     Reads on the caller's thread; `write` runs a function in a transaction of its own.

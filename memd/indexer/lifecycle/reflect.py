@@ -15,10 +15,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from memd.indexer.lifecycle import edges, lives, mentions, similarity
-from memd.indexer.lifecycle.edges import AgedEdges, Triple, batches
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
-from memd.indexer.record.actions import in_utc
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.views.keys import Indexes
@@ -81,7 +79,7 @@ class Reflection:
     tied: int = 0
     """Edges that a pair rule made."""
     judged: similarity.JudgedPairs = field(default_factory=similarity.JudgedPairs)
-    edges: AgedEdges = field(default_factory=AgedEdges)
+    aged: edges.AgedEdges = field(default_factory=edges.AgedEdges)
 
     @property
     def connection(self) -> Connection:
@@ -158,7 +156,7 @@ class Reflection:
             self.judged.doubtful += similarity.still_doubtful(self.connection, ledger, self.index.id)
         if not self.options.dry:
             self._write(similarity.drop_outdated, workspace=self.index.id, since=since)
-        for pairs in batches(similarity.similar_since(self.connection, self.index.id, since), PAGE):
+        for pairs in edges.batches(similarity.similar_since(self.connection, self.index.id, since), PAGE):
             judged = similarity.judge(self.connection, pairs, self.rules, self.now)
             self.judged.add(judged)
             if self.options.dry:
@@ -167,7 +165,7 @@ class Reflection:
             else:
                 self.options.moved(self._write(self._apply_judgements, judged=judged))
         if not self.options.dry:
-            self._write(self._note_judged, setting=setting, value=f"{in_utc(self.now)} {fingerprint}")
+            self._write(self._note_judged, setting=setting, value=f"{actions.in_utc(self.now)} {fingerprint}")
 
     def _note_judged(self, connection: Connection, setting: str, value: str) -> None:
         self.stores.ledger.save_setting(connection, setting, value)
@@ -188,19 +186,19 @@ class Reflection:
             self.stores.ledger.tick(connection)
         return moved
 
-    def _tie(self, connection: Connection, edge: Triple) -> bool:
+    def _tie(self, connection: Connection, edge: edges.Triple) -> bool:
         """Make an edge that a rule asks for, as an undoable change; one that someone made or removed stays as it is."""
-        if not edges.insert(connection, self.index.id, edge, RELATIONS[edge[2]], BY_RULE, in_utc(self.now)):
+        if not edges.insert(connection, self.index.id, edge, RELATIONS[edge[2]], BY_RULE, actions.in_utc(self.now)):
             return False
         edges.keep_change(connection, *self._next_change(connection), edge, edges.TAKEN, 0)
         return True
 
     def age_edges(self) -> None:
         """Strengthen edges whose ends were shown together, and let unused ones fade."""
-        while self._write(edges.count_uses, workspace=self.index.id, done=self.edges):
+        while self._write(edges.count_uses, workspace=self.index.id, done=self.aged):
             pass
-        for page in batches(edges.fading(self.connection, self.index.id, self.now), PAGE):
-            self._write(edges.fade, weights=page, done=self.edges)
+        for page in edges.batches(edges.fading(self.connection, self.index.id, self.now), PAGE):
+            self._write(edges.fade, weights=page, done=self.aged)
 
 
 def link(stores: Stores, index: WorkspaceIndex, now: datetime, options: ReflectionOptions) -> int:
@@ -237,8 +235,8 @@ def reflect(
         options.write(partial(actions.finish, action=run.action, detail=result))
     return {
         "ns": index.workspace.ns, "memories": run.memories, "moved": len(moves), "moves": moves[:LISTED],
-        "faded": run.faded, "action": run.action, "linked": run.linked + run.tied, "edges_faded": run.edges.faded,
-        "edges_pruned": run.edges.pruned, **_attention(run),
+        "faded": run.faded, "action": run.action, "linked": run.linked + run.tied, "edges_faded": run.aged.faded,
+        "edges_pruned": run.aged.pruned, **_attention(run),
     }  # fmt: skip
 
 
@@ -265,13 +263,11 @@ def preview_rules(stores: Stores, indexes: Indexes, rules: Sequence[Rule], now: 
             counts["memories"] += len(page)
             counts["moved"] += sum(match.tier is not None for _, match in hits)
             counts["faded"] += sum(match.tier is None for _, match in hits)
-            rows += _preview_rows(connection, index, hits[: max(0, limit - len(rows))])
+            rows += _previewed(connection, index, hits[: max(0, limit - len(rows))])
     return {**counts, "matches": rows}
 
 
-def _preview_rows(
-    connection: Connection, index: WorkspaceIndex, hits: Sequence[tuple[Life, RuleMatch]]
-) -> list[JsonObject]:
+def _previewed(connection: Connection, index: WorkspaceIndex, hits: list[tuple[Life, RuleMatch]]) -> list[JsonObject]:
     names = edges.named(connection, index.id, [life.memory for life, _ in hits]) if hits else {}
     return [
         {
@@ -336,7 +332,7 @@ def _stale(run: Reflection) -> list[JsonObject]:
         f"m.workspace = ? AND m.tier = 'ltm' AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
         " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id"
     )
-    unused = lookup.keyed_rows(run.connection, "m.tier", clause, (run.index.id, in_utc(run.now - STALE)))
+    unused = lookup.keyed_rows(run.connection, "m.tier", clause, (run.index.id, actions.in_utc(run.now - STALE)))
     expired = [one for one in keys.expired(run.stores, [run.index]) if not one["deleted"]]
     why = f"neither asked for nor changed in {STALE.days} days"
     return [

@@ -28,7 +28,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import ServerAway
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, WorkspaceIndex
+from memd.indexer.store.stores import Stores, VectorIndex, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
 from memd.models import Tier, grouped
@@ -93,10 +93,13 @@ class ComparedMemories:
 def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemories:
     """Compare the memories that changed since they were last compared with all others, at most so many."""
     model, connection = stores.model, stores.ledger.reader
-    todo = _changed(connection, index.id, model.id, most + 1) if model is not None else []
+    if model is None:
+        return ComparedMemories()
+    # Memories whose text was not compared yet and whose chunks all have vectors.
+    todo = connection.execute(SQL["changed"], (index.id, model.id, most + 1)).fetchall()
     # Asked for last: where nothing changed, no vectors are loaded.
     mirror = index.mirror if todo else None
-    if model is None or mirror is None or mirror.model != model.id:
+    if mirror is None or mirror.model != model.id:
         return ComparedMemories()
     memories = {row["id"]: row["digest"] for row in todo[:most]}
     pairs: dict[tuple[int, int], SimilarPair] = {}
@@ -104,7 +107,7 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
         for numbers in edges.batches(list(memories), BLOCK):
             pairs |= {
                 (pair.one, pair.other): pair
-                for pair in _compare(connection, mirror, model, numbers)
+                for pair in _compare(connection, mirror, model.embedder.scale.notes, numbers)
                 if pair.similarity >= stores.link_similarity
             }
     except ServerAway:
@@ -120,14 +123,7 @@ def workspaces_to_compare(stores: Stores) -> list[WorkspaceIndex]:
     return [index for index in stores.indexes.values() if index.id in changed]
 
 
-def _changed(connection: Connection, workspace: int, model: int, most: int) -> list[Row]:
-    """Memories whose text was not compared yet and whose chunks all have vectors, by number."""
-    return connection.execute(SQL["changed"], (workspace, model, most)).fetchall()
-
-
-def _compare(
-    connection: Connection, mirror: VectorIndex, model: ActiveModel, numbers: Sequence[int]
-) -> list[SimilarPair]:
+def _compare(connection: Connection, mirror: VectorIndex, scale: Scale, numbers: Sequence[int]) -> list[SimilarPair]:
     """The similar pairs of some memories, the nearest few of each."""
     mine = _means(connection, mirror, numbers)
     if not mine:
@@ -140,7 +136,6 @@ def _compare(
         for memory, chunks in zip(mine, near, strict=True)
     }
     theirs = mine | _means(connection, mirror, set().union(*candidates.values()) - mine.keys())
-    scale = model.embedder.scale.notes
     pairs: list[SimilarPair] = []
     for memory, others in candidates.items():
         known = sorted(others & theirs.keys())
@@ -383,11 +378,10 @@ The same: the memory that stays, and the one that goes. Refined: the later of tw
 nearly the same, and the earlier one. In doubt: nearly one text with other numbers, of which one may contradict or
 replace the other.
 """
+Verdict = tuple[str, int, int, SimilarPair]
 
 
-def verdicts(
-    connection: Connection, pairs: Sequence[SimilarPair], keep: str = ""
-) -> Iterator[tuple[str, int, int, SimilarPair]]:
+def verdicts(connection: Connection, pairs: Sequence[SimilarPair], keep: str = "") -> Iterator[Verdict]:
     """Which pairs say the same, and which only nearly; of the same, `keep` says which stays. Reads only."""
     texts = _texts(connection, {end for pair in pairs for end in (pair.one, pair.other)})
     gone = set[int]()
@@ -454,18 +448,15 @@ def refines(later: _MemoryText, earlier: _MemoryText) -> bool:
     if not (dated and later.heading.strip() and later.heading.casefold() == earlier.heading.casefold()):
         return False
     return _one_writer(later, earlier) and any(
-        _updates(one, other) for one in _sentences(later.text) for other in _sentences(earlier.text)
+        _words_in_common(one, other) >= MOSTLY and not same_words(one, other)
+        for one in _sentences(later.text)
+        for other in _sentences(earlier.text)
     )
 
 
 def _sentences(text: str) -> list[str]:
     found = [sentence.strip() for sentence in SENTENCE.split(_plain(text))]
     return [sentence for sentence in found if len(WORD.findall(sentence)) >= FEWEST_WORDS][:MOST_SENTENCES]
-
-
-def _updates(one: str, other: str) -> bool:
-    """Whether two sentences are about the same thing and say something else of it."""
-    return _words_in_common(one, other) >= MOSTLY and not same_words(one, other)
 
 
 def _one_writer(one: _MemoryText, other: _MemoryText) -> bool:

@@ -57,14 +57,10 @@ def _is_moment(value: Any) -> bool:
         return False
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value.isprintable()
-
-
 CHECKS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(COUNTS, is_count),
     **dict.fromkeys(("accessed", "used", "moved", "made"), _is_moment),
-    **dict.fromkeys(("by", "why"), _is_text),
+    **dict.fromkeys(("by", "why"), lambda value: isinstance(value, str) and value.isprintable()),
     "tier": TIERS.__contains__,
     "home": ("", *TIERS).__contains__,
     "deleted": lambda value: value == "" or _is_moment(value),

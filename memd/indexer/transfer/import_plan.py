@@ -72,9 +72,8 @@ def load(file: Path) -> list[ExportedWorkspace]:
 
 def _exported(entry: JsonObject, edges: Sequence[JsonObject]) -> ExportedWorkspace:
     ns, files = text_at(entry, "ns"), objects(entry, "files")
-    lives: dict[tuple[str, str], JsonObject] = {}
-    for file in files:
-        lives |= {(text_at(file, "path"), text_at(memory, "slug")): memory for memory in objects(file, "memories")}
+    memories = ((text_at(file, "path"), memory) for file in files for memory in objects(file, "memories"))
+    lives = {(path, text_at(memory, "slug")): memory for path, memory in memories}
     own = tuple(edge for edge in edges if text_at(edge, "ns") == ns)
     return ExportedWorkspace(ns, tuple(map(_incoming, files)), lives, tuple(objects(entry, "gone")), own)
 

@@ -24,7 +24,7 @@ from memd.notes import merging, metadata, secrets, sessions
 from memd.notes.names import DATE, UNSEEN, Layout, layout_of, slug
 from memd.notes.read import SkippedFile, UnreadableFile, decode, read_file
 from memd.notes.sections import new_entry
-from memd.notes.topics import GENERAL, read_index, topic_file, topic_name
+from memd.notes.topics import GENERAL, general_of, read_index, topic_file, topic_name
 
 MARKDOWN = (".md", ".markdown", ".mdk")
 RECORDS = (".jsonl", ".ndjson", ".json")
@@ -85,9 +85,7 @@ class SessionFilter:
         return session.day >= self.since and self.project.casefold() in session.folder.casefold()
 
 
-def gather(
-    places: Iterable[Path], files: Sequence[str], root: Path, max_bytes: int, wanted: SessionFilter
-) -> SourceFiles:
+def gather(places: list[Path], files: Sequence[str], root: Path, max_bytes: int, wanted: SessionFilter) -> SourceFiles:
     """Everything in these files and folders that can be a memory of the workspace at `root`, which has `files`."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))
     result, topics = SourceFiles(), set[str]()
@@ -271,8 +269,7 @@ def _summaries(index: Path) -> dict[str, str]:
 
 def _general(text: str) -> str:
     """The general part of a topic index as a note; empty if it only lists topics."""
-    section = read_index(text).general
-    general = text[section.body : section.end].strip() if section else ""
+    general = general_of(text).strip()
     return f"# {GENERAL}\n\n{general}\n" if general else ""
 
 
@@ -293,15 +290,12 @@ def _sessions(file: Path) -> list[sessions.Session] | None:
     with file.open("rb") as lines:
         session = sessions.read_transcript(lines)
     if session is not None and time.time() - file.stat().st_mtime < RUNNING_SECONDS:
-        raise SkippedFile(
-            "the session seems to go on, it changed less than two minutes ago: try again when it has ended"
-        )
+        why = "the session seems to go on, it changed less than two minutes ago: try again when it has ended"
+        raise SkippedFile(why)
     return None if session is None else [session]
 
 
-def _session_notes(
-    mapping: PathMapping, file: Path, found: Iterable[sessions.Session]
-) -> Iterator[merging.IncomingFile]:
+def _session_notes(mapping: PathMapping, file: Path, found: list[sessions.Session]) -> Iterator[merging.IncomingFile]:
     """A note for each session that is wanted and in which somebody asked something."""
     for session in found:
         if session.exchanges and mapping.wanted.fits(session):

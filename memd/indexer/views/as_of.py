@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
+from sqlite3 import Connection, Row
 
 import numpy as np
 
@@ -23,15 +23,12 @@ from memd.errors import ModelUnavailable, NotFound, UsageError
 from memd.indexer.query import candidates, hits, lookup, search
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
-from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.views import keys
-from memd.indexer.views.keys import Indexes
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
 from memd.notes.names import own_heading
 from memd.notes.names import slug as slug_of
@@ -66,18 +63,18 @@ def _end(period: str) -> datetime:
 SQL = queries(__file__)
 
 
-def current(connection: sqlite3.Connection, workspace: int, when: str) -> list[sqlite3.Row]:
+def current(connection: Connection, workspace: int, when: str) -> list[Row]:
     day = datetime.fromisoformat(when).astimezone().date().isoformat()
     return connection.execute(SQL["current"], {"workspace": workspace, "at": when, "day": day}).fetchall()
 
 
-def slug_then(row: sqlite3.Row) -> str:
+def slug_then(row: Row) -> str:
     """The slug of the heading that a memory had."""
     then, now = own_heading(row["heading"]), own_heading(row["heading_now"])
     return str(row["slug"]) if not row["slug"] or then == now else slug_of(then)
 
 
-def get_as_of(stores: Stores, indexes: Indexes, key: str, when: str) -> JsonObject:
+def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> JsonObject:
     """The memory that had a key then, as it was."""
     base, _, slug = key.partition("#")
     rows = [
@@ -123,7 +120,7 @@ def _exact(then: Stores, ask: Ask) -> Answer:
     return hits.answer(then, ask, places, 1.0)
 
 
-def _shadow(stores: Stores) -> sqlite3.Connection:
+def _shadow(stores: Stores) -> Connection:
     """A new connection in which temporary tables shadow the real ones of the same name."""
     connection = stores.ledger.unshared_connection()
     for table in SHADOWED:
@@ -134,9 +131,7 @@ def _shadow(stores: Stores) -> sqlite3.Connection:
     return connection
 
 
-def _then(
-    stores: Stores, ask: Ask, when: str, connection: sqlite3.Connection, folder: Path
-) -> tuple[Stores, dict[int, int]]:
+def _then(stores: Stores, ask: Ask, when: str, connection: Connection, folder: Path) -> tuple[Stores, dict[int, int]]:
     """The stores as they were, and the version number of each chunk."""
     numbers: dict[int, int] = {}
     ledger = copy.copy(stores.ledger)
@@ -179,7 +174,7 @@ class _PastIndex(WorkspaceIndex):
         return self._text
 
     @property
-    def files(self) -> Mapping[str, FileRow]:
+    def files(self) -> Mapping[str, catalog.FileRow]:
         return self._now.files
 
     def names(self) -> list[tuple[str, int]]:
@@ -197,7 +192,7 @@ class _PastIndex(WorkspaceIndex):
 class _PastWorkspace:
     """One workspace as it was; its rows are copied on creation."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     index: WorkspaceIndex
     when: str
     last: int
@@ -220,7 +215,7 @@ class _PastWorkspace:
                 self._add(row)
         run("UPDATE temp.memories SET expires = NULL, deleted = NULL")
 
-    def _add(self, row: sqlite3.Row) -> None:
+    def _add(self, row: Row) -> None:
         """Add a memory with a former text; its lines are counted from its own first one."""
         text = history.text_of(self.connection, row["digest"])
         note = parse(row["path"], text, row["date"]) if text is not None else None
@@ -237,7 +232,7 @@ class _PastWorkspace:
             self.old.append((self.last, chunk))
             self.numbers[self.last] = row["number"]
 
-    def _memory(self, row: sqlite3.Row, then: Memory, file: int) -> None:
+    def _memory(self, row: Row, then: Memory, file: int) -> None:
         run = self.connection.execute
         run("INSERT INTO temp.memories SELECT * FROM main.memories WHERE id = ?", (row["memory"],))
         run(SQL["place_memory"], (file, slug_then(row), row["heading"], row["memory"]))
@@ -284,7 +279,7 @@ class _PastWorkspace:
             known.update(ids)
         missing = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
         if missing:
-            texts = [embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
+            texts = [vector_table.embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
             with suppress(ModelUnavailable):
                 # A server that is away: the question finds these by their words, and says so itself.
                 mirror.add([number for number, _ in missing], embedder.embed(texts, urgent=True))

@@ -15,7 +15,7 @@ from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.lexicon import similar_names
-from memd.indexer.store.queries import with_lists
+from memd.indexer.store.queries import queries, with_lists
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject
 from memd.notes import sections, topics
@@ -23,6 +23,8 @@ from memd.notes.metadata import is_empty
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
 from memd.prose import estimate_tokens
+
+SQL = queries(__file__)
 
 # --- one memory by its key ------------------------------------------------------------------------------------
 
@@ -71,11 +73,8 @@ def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[
 
 def _shown_to(connection: Connection, memory: int) -> list[dict[str, str]]:
     """Who was last shown a memory, by the hour, newest first; only what was counted: looking changes nothing."""
-    rows = connection.execute(
-        "SELECT client AS who, hour FROM accesses WHERE memory = ? AND counted ORDER BY hour DESC, client LIMIT ?",
-        (memory, MOST_SHOWN_TO),
-    )
-    return [{"who": row["who"], "at": f"{row['hour']}:00+00:00"} for row in rows]
+    rows = connection.execute(SQL["shown_to"], (memory, MOST_SHOWN_TO))
+    return [{"who": who, "at": f"{hour}:00+00:00"} for who, hour in rows]
 
 
 def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, Row]:

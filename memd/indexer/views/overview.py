@@ -11,7 +11,6 @@ from sqlite3 import Connection
 
 from memd.exam import MANY, ProbePassage
 from memd.indexer.query import lookup
-from memd.indexer.query.lookup import IS_PINNED
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import AMONG, PLACE, Indexes, listed, workspace_ids
@@ -32,7 +31,7 @@ DAY_KEYS = 3
 KEPT = "memories m INDEXED BY memories_kept"
 """A covering index: counting 10,000 memories reads none of their rows."""
 ON_CARD = f"m.workspace = :workspace AND m.file IS NOT NULL AND {lookup.ALIVE}"
-SQL = queries(__file__, alive=lookup.ALIVE, is_pinned=IS_PINNED)
+SQL = queries(__file__, alive=lookup.ALIVE, is_pinned=lookup.IS_PINNED)
 
 
 # --- the index card -----------------------------------------------------------------------------------------
@@ -52,7 +51,7 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> packing.Workspace
         index.workspace.ns,
         len(index.files),
         dict(tiers.fetchall()),
-        _names(connection, IS_PINNED, values),
+        _names(connection, lookup.IS_PINNED, values),
         _names(connection, "m.role = 'memory' AND m.slug <> ''", values, headings=True),
         _names(connection, "m.role = 'topic'", values),
         _day_headings(connection, [row["day"] for row in days], values),
@@ -69,8 +68,7 @@ def _names(connection: Connection, clause: str, values: JsonObject, headings: bo
 
 
 def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:
-    rows = connection.execute(SQL["day_headings"], {**values, "dates": json.dumps(days)})
-    headings = grouped(rows)
+    headings = grouped(connection.execute(SQL["day_headings"], {**values, "dates": json.dumps(days)}))
     return [(day, headings.get(day, [])) for day in days]
 
 
@@ -174,9 +172,7 @@ def _size(file: Path) -> int:
 # --- days ---------------------------------------------------------------------------------------------------
 
 
-def timeline(
-    stores: Stores, indexes: Indexes, since: str, until: str, limit: int, only_counts: bool = False
-) -> JsonObject:
+def timeline(stores: Stores, indexes: Indexes, since: str, until: str, limit: int, only_counts: bool) -> JsonObject:
     """The days on which something was noted or done, newest first; with `only_counts` without the notes' headings."""
     connection = stores.ledger.reader
     values = {"workspaces": workspace_ids(indexes), "since": since, "until": until, "few": DAY_KEYS}
@@ -239,5 +235,4 @@ def keep_exam(connection: Connection, workspace: int, date: str, report: JsonObj
 
 def exam_trend(connection: Connection, workspace: int, most: int = KEPT_EXAMS) -> list[JsonObject]:
     """The last results, newest first."""
-    rows = connection.execute(SQL["exams"], (workspace, most))
-    return [dict(row) for row in rows]
+    return [dict(row) for row in connection.execute(SQL["exams"], (workspace, most))]

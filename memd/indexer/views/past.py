@@ -22,7 +22,6 @@ from memd.indexer.record.actions import in_utc
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.indexer.views.keys import Indexes, workspace_ids
 from memd.models import JsonObject
 from memd.prose import LINE
 
@@ -51,7 +50,7 @@ class KnownMemory:
         return cls(index, row["id"], row["slug"], row["path"], row["gone"])
 
 
-def known(stores: Stores, indexes: Indexes, key: str) -> KnownMemory:
+def known(stores: Stores, indexes: keys.Indexes, key: str) -> KnownMemory:
     """The memory that has a key, else the last one that had it; `key~NUMBER` names one of several."""
     try:
         return KnownMemory.of(*keys.find_memory(stores, indexes, key))
@@ -65,7 +64,7 @@ def known(stores: Stores, indexes: Indexes, key: str) -> KnownMemory:
         return memory
 
 
-def _by_number(stores: Stores, indexes: Indexes, key: str) -> KnownMemory | None:
+def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> KnownMemory | None:
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
@@ -76,7 +75,7 @@ def _by_number(stores: Stores, indexes: Indexes, key: str) -> KnownMemory | None
 # --- versions -----------------------------------------------------------------------------------------------
 
 
-def versions(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
+def versions(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
     """Every version of a memory, newest first."""
     memory = known(stores, indexes, key)
     kept = history.versions(stores.ledger.reader, memory.memory)
@@ -98,7 +97,7 @@ def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> J
     }
 
 
-def by_version(stores: Stores, indexes: Indexes, key: str, number: int) -> JsonObject:
+def by_version(stores: Stores, indexes: keys.Indexes, key: str, number: int) -> JsonObject:
     """A memory that is in the files, or was, in one of its versions."""
     memory = known(stores, indexes, key)
     version, text = text_of(stores, memory, key, number)
@@ -127,7 +126,7 @@ def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple
     return fitting[-1], text
 
 
-def difference(stores: Stores, indexes: Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
+def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
     """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
     memory, reader = known(stores, indexes, key), stores.ledger.reader
     digests = {version.number: version.digest for version in history.versions(reader, memory.memory)}
@@ -147,11 +146,11 @@ def difference(stores: Stores, indexes: Indexes, key: str, old: int | None, new:
 # --- the log ------------------------------------------------------------------------------------------------
 
 
-def entries(stores: Stores, indexes: Indexes, who: str, what: str, since: str, key: str, limit: int) -> JsonObject:
+def entries(stores: Stores, indexes: keys.Indexes, who: str, what: str, since: str, key: str, limit: int) -> JsonObject:
     """Everything that was done, newest first: memd's own actions, and what editors saved."""
     connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
     memories = [memory for number in names for memory in _same_key(connection, number, key)] if key else []
-    values = {"who": who, "what": what, "since": _begin(since), "key": key, "workspaces": workspace_ids(indexes),
+    values = {"who": who, "what": what, "since": _begin(since), "key": key, "workspaces": keys.workspace_ids(indexes),
               "memories": json.dumps(memories) if key else None, "renamed": RENAMED}  # fmt: skip
     done = islice(_actions(connection, names, values), limit)
     saved = islice(_edits(connection, names, values), limit)
@@ -216,12 +215,12 @@ def _key_at(row: Row) -> str:
 # --- what can be undone -------------------------------------------------------------------------------------
 
 
-def action(stores: Stores, indexes: Indexes, number: int, who: str = "") -> Row | None:
+def action(stores: Stores, indexes: keys.Indexes, number: int, who: str = "") -> Row | None:
     """One action of these workspaces; 0: the last change that someone made and nobody undid.
 
     A job's is never the one that is meant.
     """
-    values = {"id": number, "who": who, "workspaces": workspace_ids(indexes)}
+    values = {"id": number, "who": who, "workspaces": keys.workspace_ids(indexes)}
     row: Row | None = stores.ledger.reader.execute(SQL["action"], values).fetchone()
     return row
 
@@ -235,13 +234,13 @@ def since(stores: Stores, workspace: int, action: int) -> str:
 # --- the trash ----------------------------------------------------------------------------------------------
 
 
-def trash(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
+def trash(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
     """The memories and the whole files that are gone, last first, each with the command that restores it.
 
     What is excluded by now is not gone.
     """
     connection, known = stores.ledger.reader, {index.id: index.workspace for index in indexes}
-    found = connection.execute(SQL["gone"], {"workspaces": workspace_ids(indexes)})
+    found = connection.execute(SQL["gone"], {"workspaces": keys.workspace_ids(indexes)})
     rows = [row for row in found if is_memory_path(known[row["workspace"]], row["path"])]
     shown = [_gone_memory(connection, row, known[row["workspace"]].ns) for row in rows[:limit]]
     files = [file for index in indexes for file in _gone_files(stores, index)]

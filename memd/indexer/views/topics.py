@@ -11,11 +11,14 @@ from memd.config.paths import is_utf8
 from memd.errors import MemdError
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import LINK, SWAP, ScanResult, is_memory_path, refusal
+from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.models import FileStat
 from memd.notes.names import INDEX, KNOWLEDGE, Layout, is_topic, layout_of
 from memd.notes.topics import Topic, read_topic
+
+SQL = queries(__file__)
 
 
 def layout(index: WorkspaceIndex) -> Layout:
@@ -67,12 +70,8 @@ def topic(index: WorkspaceIndex, name: str, path: str, max_bytes: int) -> Topic 
 def tags(stores: Stores, index: WorkspaceIndex, topics: dict[str, str], max_bytes: int) -> dict[str, tuple[str, ...]]:
     """The tags of each topic: from the ledger, or from the file if it has changed since."""
     stale = changed_paths(index, ScanResult(dict(_stats(index, topics.values()))))
-    rows = stores.ledger.reader.execute(
-        "SELECT f.path, m.tags FROM memories m JOIN files f ON f.id = m.file WHERE m.workspace = ? AND m.slug = ''"
-        " AND f.path IN (SELECT value FROM json_each(?))",
-        (index.id, json.dumps(list(topics.values()))),
-    )
-    known = {row["path"]: tuple(json.loads(row["tags"])) for row in rows if row["path"] not in stale}
+    rows = stores.ledger.reader.execute(SQL["tags"], (index.id, json.dumps(list(topics.values()))))
+    known = {path: tuple(json.loads(tags)) for path, tags in rows if path not in stale}
     for name, path in topics.items():
         if path not in known:
             changed = topic(index, name, path, max_bytes)

@@ -20,9 +20,11 @@ from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
 from memd.indexer.store import ledger, vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.queries import queries
 from memd.models import JsonObject
 from memd.notes.read import decode
 
+SQL = queries(__file__)
 SHORTEST = 4
 """Shorter words are in every note and say nothing about where a text has been."""
 WORD = re.compile(rf"\w{{{SHORTEST},}}")
@@ -118,11 +120,7 @@ def _trace(connection: sqlite3.Connection, index: OwnIndex, memory: int) -> Memo
     if row["gone"] is None:
         raise Refused("the memory is still in its file", "remove it first: memd rm KEY --hard does both")
     # What was gone before under the same key is forgotten with it.
-    same = connection.execute(
-        "SELECT DISTINCT m.id FROM memories m JOIN versions v ON v.memory = m.id WHERE m.workspace = :workspace"
-        " AND m.slug = :slug AND m.gone IS NOT NULL AND v.path IN (SELECT path FROM versions WHERE memory = :id)",
-        dict(row),
-    )
+    same = connection.execute(SQL["same_key"], dict(row))
     memories = frozenset({memory, *(other for (other,) in same)})
     versions = [version for each in memories for version in history.versions(connection, each)]
     digests = frozenset(version.digest for version in versions if version.digest)

@@ -44,12 +44,10 @@ def commit_on_branch(root: Path, path: str, data: bytes, branch: str, message: s
 
 
 def _git(root: Path, *arguments: str, check: bool = True, data: bytes = b"", index: str = "") -> str:
-    environment = {**os.environ, **({"GIT_INDEX_FILE": index} if index else {})}
+    env = {**os.environ, **({"GIT_INDEX_FILE": index} if index else {})}
     command = ["git", "-C", str(root), *QUIET, *arguments]
     try:
-        done = subprocess.run(
-            command, input=data, capture_output=True, timeout=GIT_SECONDS, check=False, env=environment
-        )
+        done = subprocess.run(command, input=data, capture_output=True, timeout=GIT_SECONDS, check=False, env=env)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MemdError(f"git could not be run: {error}", "is it installed? git --version") from None
     if done.returncode and check:

@@ -17,7 +17,6 @@ from memd.errors import Conflict, DiskFull, MemdError
 from memd.failpoints import failpoint
 from memd.indexer.lifecycle import lives
 from memd.indexer.record import actions
-from memd.indexer.record.actions import Splice, digest_or_none, splice_of, undo_splice
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
@@ -25,7 +24,6 @@ from memd.indexer.views.past import KnownMemory
 from memd.models import digest_of
 from memd.notes import blocks, names, read, safe_write, sections
 from memd.notes.parse import parse
-from memd.notes.sections import daily_head
 
 log = logging.getLogger("memd.write_files")
 SQL = queries(__file__)
@@ -131,7 +129,7 @@ class _ActionRecord:
         """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
         if change.edit is None:
             self.key = sections.unique_key(self.write_action.key, read.decode(old or b""))
-        splice = splice_of(change.path, old, new)
+        splice = actions.splice_of(change.path, old, new)
         with self.ledger.write() as connection:
             actions.keep_splice(connection, self._begun(connection), nth, splice)
         failpoint("action-begun")
@@ -152,10 +150,8 @@ class _ActionRecord:
             number = self._begun(connection)
         self.index.unrestored[number] = str(error)
         if waiting := restore_failed(self.ledger, self.index, [number]):
-            raise DiskFull(
-                f"{error}; {', '.join(waiting)}: changed, and restored as soon as there is room",
-                "make room on the disk; memd goes on by itself",
-            ) from error
+            why = f"{error}; {', '.join(waiting)}: changed, and restored as soon as there is room"
+            raise DiskFull(why, "make room on the disk; memd goes on by itself") from error
 
     def _begun(self, connection: Connection) -> int:
         if self.number is None:
@@ -179,7 +175,7 @@ def restore_failed(ledger: Ledger, index: OwnIndex, numbers: Sequence[int]) -> l
     return waiting
 
 
-def _restore(index: OwnIndex, written: list[Splice]) -> tuple[list[str], list[str]]:
+def _restore(index: OwnIndex, written: list[actions.Splice]) -> tuple[list[str], list[str]]:
     """Undo the files of half an action; returns those that stay because others changed them since, and those that wait.
 
     A full disk keeps a file waiting.
@@ -188,7 +184,7 @@ def _restore(index: OwnIndex, written: list[Splice]) -> tuple[list[str], list[st
     for splice in written:
         try:
             file = safe_write.place_of(index.workspace.root, splice.path)
-            safe_write.rewrite(file, partial(undo_splice, splice))
+            safe_write.rewrite(file, partial(actions.undo_splice, splice))
         except MemdError as error:
             log.warning("%s: %s", splice.path, error)
             (waiting if isinstance(error, DiskFull) else left).append(splice.path)
@@ -218,10 +214,10 @@ def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
     return copies
 
 
-def _intended(index: OwnIndex, splice: Splice) -> tuple[bytes, str | None]:
+def _intended(index: OwnIndex, splice: actions.Splice) -> tuple[bytes, str | None]:
     """The bytes that a file was to get, if they can still be worked out, and their digest."""
     data = _bytes(index, splice)
-    if digest_or_none(data) != splice.before:
+    if actions.digest_or_none(data) != splice.before:
         return b"", splice.after
     old = data or b""
     return old[: splice.start] + splice.inserted + old[splice.start + len(splice.removed) :], splice.after
@@ -232,7 +228,7 @@ def _folders(index: OwnIndex) -> list[Path]:
     return [folder for parent in sorted(parents) if (folder := index.workspace.root / parent).is_dir()]
 
 
-def _decide(ledger: Ledger, index: OwnIndex, row: Row, kept: list[Splice]) -> None:
+def _decide(ledger: Ledger, index: OwnIndex, row: Row, kept: list[actions.Splice]) -> None:
     """An action is done when every file has its change; otherwise those that have it are to be restored."""
     promised = json.loads(row["detail"]).get("paths", ())
     if not (kept and len(kept) >= len(promised) and all(_is_written(index, splice) for splice in kept)):
@@ -250,19 +246,19 @@ def _decide(ledger: Ledger, index: OwnIndex, row: Row, kept: list[Splice]) -> No
             actions.mark_undone(connection, int(row["key"]), row["id"])
 
 
-def _is_written(index: OwnIndex, splice: Splice) -> bool:
+def _is_written(index: OwnIndex, splice: actions.Splice) -> bool:
     """Whether a file has the change; where others changed it since, the place of the splice must be certain."""
     data = _bytes(index, splice)
-    if digest_or_none(data) == splice.before:
+    if actions.digest_or_none(data) == splice.before:
         return False
     try:
-        undo_splice(splice, data)
+        actions.undo_splice(splice, data)
     except Conflict:
         return False
     return True
 
 
-def _bytes(index: OwnIndex, splice: Splice) -> bytes | None:
+def _bytes(index: OwnIndex, splice: actions.Splice) -> bytes | None:
     file = index.workspace.root / splice.path
     return file.read_bytes() if file.is_file() else None
 
@@ -375,5 +371,5 @@ def _new_file(known: KnownMemory, removed: str, text: str) -> str:
     head = sections.before_sections(known.path, removed)
     day = names.date_of(known.path)
     if not head and known.slug and day and names.DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
-        head = f"{daily_head(day)}\n"
+        head = f"{sections.daily_head(day)}\n"
     return head + text + blocks.with_line_ends("\n", removed)
