@@ -28,6 +28,7 @@ from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
+from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
 from memd.indexer.query.search import search
 from memd.indexer.record import actions
@@ -101,7 +102,8 @@ class Replay:
         ingest.apply(self.stores, self.index, notes, MOST_BYTES, now=now)
         # As the daemon does when it rests.
         if day % 7 == 0:
-            self.index.text.tidy()
+            pieces = self.index.text.pieces(0)
+            self.index.text.adopt(build_elsewhere(self.stores.folder, self.index.id, segments=pieces), pieces)
         model = self.stores.model
         assert model is not None
         reader = self.stores.ledger.reader

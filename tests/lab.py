@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
@@ -19,6 +20,7 @@ from memd.indexer.store import vector_table
 from memd.indexer.store.chroma import CollectionRow
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ActiveModel
+from memd.indexer.store.text import TextIndex, build
 from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.store.vectors import Collection
 from memd.models import Answer, Ask, Workspace
@@ -28,6 +30,14 @@ TODAY = date(2026, 2, 18)
 """A Wednesday."""
 
 MAX_BYTES = 1_000_000
+
+
+def join_segments(text: TextIndex, most: int = 0) -> None:
+    """What the daemon's maintenance does with an index in many pieces; unless told otherwise, one is left."""
+    pieces, fresh = text.pieces(most), text.folder.with_name("fresh")
+    build(fresh, (), text.folder, pieces)
+    assert text.adopt(fresh, pieces)
+    shutil.rmtree(fresh)
 
 
 class Lab:

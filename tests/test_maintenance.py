@@ -6,7 +6,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,14 +18,15 @@ from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon.embedding import thread as embedding_thread
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.handlers.handler_context import HandlerContext
-from memd.daemon.jobs.maintenance import MANY_LARGE, MOST_LARGE, IndexMaintenance
+from memd.daemon.jobs.maintenance import MANY_LARGE, MOST_LARGE, SMALL_EACH, IndexMaintenance
 from memd.daemon.process.health import Health
 from memd.daemon.serving.events import LOOKED
 from memd.daemon.writer import worker as worker_module
 from memd.daemon.writer.tasks import forget_workspace, scan_workspaces, use_built_text, use_joined_text
 from memd.daemon.writer.worker import Worker
-from memd.indexer.maintenance import doctor
-from memd.indexer.maintenance.rebuild import build_elsewhere
+from memd.errors import NoDaemon
+from memd.indexer.maintenance import doctor, rebuild
+from memd.indexer.maintenance.rebuild import FEW, build_elsewhere
 from memd.indexer.model import embedding_server
 from memd.indexer.query.meaning import question_vector
 from memd.indexer.store import vector_table
@@ -87,9 +91,13 @@ def test_a_resting_daemon_joins_what_imports_left_in_pieces(home: Home) -> None:
 
 
 def test_a_build_ends_with_its_daemon(home: Home) -> None:
-    in_pieces(home)
-    wait_for(lambda: (home.state / BUILDING).exists() and list((home.state / BUILDING).iterdir()))
-    home.kill()
+    client, _ = in_pieces(home)
+    with ThreadPoolExecutor() as threads:
+        rebuilt = threads.submit(client.rebuild)
+        wait_for(lambda: builders(home))
+        home.kill()
+        with pytest.raises(NoDaemon):
+            rebuilt.result()
     wait_for(lambda: not builders(home))
     # A parent that goes as soon as it has asked: the build must not come to its end.
     arguments = str(home.state), "1", str(home.path / "fresh"), "0"
@@ -228,22 +236,26 @@ def test_a_server_that_gets_other_weights_under_the_same_name_is_another_model(
         server.stop()
 
 
-def joined_elsewhere(worker: Worker, index: OwnIndex) -> tuple[Path, list[str]]:
-    """All segments of an index as one, made by another process, and what they were."""
-    pieces = index.text.pieces(1)
-    fresh = build_elsewhere(worker.stores.folder, index.id, segments=pieces)
-    return fresh, [segment.segment_id() for segment in pieces]
+def joined_elsewhere(worker: Worker, index: OwnIndex) -> tuple[Path, list[Any]]:
+    """All segments of an index as one, and what they were."""
+    pieces = index.text.pieces(0)
+    return build_elsewhere(worker.stores.folder, index.id, segments=pieces), pieces
 
 
-def test_what_changes_while_segments_are_joined_stays_changed(worker: Worker) -> None:
+@pytest.mark.parametrize("few", [0, FEW])
+def test_what_changes_while_segments_are_joined_stays_changed(
+    worker: Worker, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are joined in this process or, where they are many, in another."""
+    monkeypatch.setattr(rebuild, "FEW", few)
     index, gone = index_of(worker), {1_000, 1_150}
     for first in (1_000, 1_100, 1_200):
         worker.submit(save_chunks, index, range(first, first + 60)).result()
     worker.submit(index.text.apply, (), [1_001]).result()
-    fresh, names = joined_elsewhere(worker, index)
+    fresh, pieces = joined_elsewhere(worker, index)
     worker.submit(index.text.apply, [(2_000, Chunk("robin 2000", 1, 1, ()))], gone).result()
     known = index.text.ids()
-    assert worker.submit(use_joined_text, worker, index, fresh, names).result()
+    assert worker.submit(use_joined_text, worker, index, fresh, pieces).result()
     assert index.text.ids() == known and not known & gone and 2_000 in known
     index.text.verify()
     assert [segment.size for segment in index.text.postings().segments] == [180, 1]
@@ -254,16 +266,16 @@ def test_what_changes_while_segments_are_joined_stays_changed(worker: Worker) ->
 
 def test_what_was_joined_is_left_when_its_segments_are_gone(worker: Worker) -> None:
     index = index_of(worker)
-    fresh, names = joined_elsewhere(worker, index)
+    fresh, pieces = joined_elsewhere(worker, index)
     known = index.text.ids()
     built = build_elsewhere(worker.stores.folder, index.id)
     worker.submit(use_built_text, worker, index, built).result()
-    assert not worker.submit(use_joined_text, worker, index, fresh, names).result()
+    assert not worker.submit(use_joined_text, worker, index, fresh, pieces).result()
     assert index.text.ids() == known
     text = index.text
     worker.submit(forget_workspace, worker, "agent").result()
     worker.submit(use_built_text, worker, index, fresh).result()
-    assert not worker.submit(use_joined_text, worker, index, fresh, names).result()
+    assert not worker.submit(use_joined_text, worker, index, fresh, pieces).result()
     assert index.open_text is None and not text.folder.exists()
 
 
@@ -290,13 +302,37 @@ def save_chunks(index: OwnIndex, numbers: range) -> int:
 
 @pytest.mark.parametrize("chunks", [1, 70])
 def test_a_writer_that_never_rests_joins_too(worker: Worker, chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also segments of which one join takes fewer than there have to be."""
+    """It does not wait for that, so the test does, where a machine is slow."""
     monkeypatch.setattr(worker_module, "IDLE_SECONDS", 0.01)
-    monkeypatch.setattr(worker_module, "OVERFULL", 16)
+    maintenance = IndexMaintenance(worker, Embedding(worker, EmbeddingSettings(provider="none")))
+    worker.events.listen(LOOKED, maintenance.look_at_pieces)
     index, ranges = index_of(worker), [range(first, first + chunks) for first in range(1_000, 20_000, 100)]
-    saved = [worker.submit(save_chunks, index, numbers) for numbers in ranges]
-    assert max(save.result() for save in saved) < 100
+    most = 0
+    for numbers in ranges:
+        most = max(most, segments := worker.submit(save_chunks, index, numbers).result())
+        while maintenance._thread is not None and segments > 90:
+            maintenance._thread.join()
+            segments = len(index.text.postings().segments)
+    assert SMALL_EACH * MANY_LARGE < most < 100
     assert index.text.count() == 1 + chunks * len(ranges)
+
+
+def test_a_segment_that_goes_while_it_is_to_be_joined_puts_nothing_off(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedding, index = Embedding(worker, EmbeddingSettings(provider="none")), index_of(worker)
+    maintenance = IndexMaintenance(worker, embedding)
+    worker.submit(save_chunks, index, range(1_000, 1_002)).result()
+    stale = index.text.pieces(0)
+    monkeypatch.setattr(TextIndex, "pieces", lambda *_: stale)
+    worker.submit(index.text.apply, (), [1_000, 1_001]).result()
+    maintenance._run(partial(maintenance._join, 0), index)
+    assert not maintenance._join_from
+    for file in index.text.folder.glob("*.pst"):
+        file.write_bytes(b"")
+    stale = index.text._index._segments()
+    maintenance._run(partial(maintenance._join, 0), index)
+    assert maintenance._join_from, "damage is no matter of a moment"
 
 
 def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(

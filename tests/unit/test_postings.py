@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
@@ -20,9 +21,10 @@ from memd.indexer.store.lexicon import Lexicon
 from memd.indexer.store.lines import number_of
 from memd.indexer.store.postings import SETTLED, PostingCache
 from memd.indexer.store.segment import SHORT, PostingList
-from memd.indexer.store.text import MERGE_EVERY, TextIndex, document
+from memd.indexer.store.text import LARGE, TextIndex, build, document
 from memd.models import Chunk
 from tests.faults.agreement import rounds
+from tests.lab import join_segments
 
 SAME = 1e-13
 """Each term's score is the same to the last bit; Whoosh adds the terms in an order of its own, and sums of some
@@ -40,7 +42,7 @@ def chunk(text: str, *heading: str) -> Chunk:
 
 
 def test_what_edits_delete_does_not_pile_up(tmp_path: Path) -> None:
-    """A writer that is never at rest joins only small segments; those that edits have emptied must count as small."""
+    """Where the writer never rests, mostly small segments are joined; those that edits emptied must count as such."""
     index = TextIndex(tmp_path / "text")
     live = list(range(1, 1_001))
     index.apply([(number, chunk(f"note {number}")) for number in live], ())
@@ -50,8 +52,8 @@ def test_what_edits_delete_does_not_pile_up(tmp_path: Path) -> None:
         new = list(range(2_000 + nth * 6, 2_006 + nth * 6))
         index.apply([(number, chunk(f"note {number}")) for number in new], gone)
         live += new
-        if index.loose >= 24:
-            index.tidy()
+        if index.small > 30 or index.large > 10:
+            join_segments(index, 10)
     assert index.ids() == set(live)
     assert index.postings().size < 2_600, "3,400 were added"
     index.close()
@@ -73,28 +75,50 @@ def test_only_what_a_killed_writer_left_is_removed(tmp_path: Path, monkeypatch: 
     index.close()
 
 
-def test_more_small_segments_than_are_joined_at_once_are_joined_in_turn(tmp_path: Path) -> None:
-    index = TextIndex(tmp_path / "text")
-    for nth in range(40):
-        index.apply([(nth * 50 + number, chunk("note")) for number in range(1, 51)], ())
-    assert index.loose == 20
-    index.tidy()
-    index.tidy()
-    assert (index.loose, index.count(), len(index.postings().segments)) == (0, 2_000, 2)
+def sizes(index: TextIndex) -> list[int]:
+    return [segment.size for segment in index.postings().segments]
+
+
+def test_small_segments_are_joined_and_large_ones_only_where_there_are_too_many(tmp_path: Path) -> None:
+    index, numbers = TextIndex(tmp_path / "text"), itertools.count(1)
+    for size in (2_000, 300, 5, LARGE, LARGE + 1, 5):
+        index.apply([(next(numbers), chunk("note")) for _ in range(size)], ())
+    assert (index.large, index.small) == (3, 3)
+    join_segments(index, 3)
+    assert sizes(index) == [2_000, 300, 2 * LARGE + 11], "one that is no larger than all small ones goes with them"
+    index.apply([(next(numbers), chunk("note"))], ())
+    join_segments(index, 3)
+    assert sizes(index) == [2_000, 300, 2 * LARGE + 11, 1]
+    join_segments(index, 2)
+    assert sizes(index) == [2_000, 300 + 2 * LARGE + 12]
+    assert index.ids() == set(range(1, next(numbers)))
     index.close()
 
 
-def test_what_cannot_be_joined_keeps_nothing_else_from_it(tmp_path: Path) -> None:
-    """Neither one of which nearly all was deleted, nor those that are too large to be joined eight at once."""
+def test_a_segment_counts_by_what_is_left_of_it(tmp_path: Path) -> None:
+    """Else what edits delete would stay in large segments for long."""
     index = TextIndex(tmp_path / "text")
     index.apply([(number, chunk("note")) for number in range(1, 1_101)], ())
-    index.apply((), range(101, 1_101))
-    for nth in range(20):
-        size = 200 if nth < 10 else 50
-        index.apply([(10_000 + nth * 200 + number, chunk("note")) for number in range(size)], ())
-    assert (index.loose, index.small) == (12, 11)
-    index.tidy()
-    assert (index.loose, len(index.postings().segments), index.count()) == (0, 10, 2_600)
+    index.apply([(number, chunk("note")) for number in range(2_000, 2_300)], range(101, 1_101))
+    index.apply([(3_000, chunk("note"))], ())
+    assert (index.large, index.small) == (1, 2)
+    join_segments(index, 1)
+    assert sizes(index) == [101, 300]
+    index.close()
+
+
+def test_what_goes_while_segments_are_joined_stays_gone(tmp_path: Path) -> None:
+    """A segment of which nothing is left is gone from the index, and keeps the others from nothing."""
+    index = TextIndex(tmp_path / "text")
+    for number in (1, 2, 3):
+        index.apply([(number, chunk("wren")), (10 + number, chunk("wren"))], ())
+    pieces, fresh = index.pieces(1), tmp_path / "fresh"
+    build(fresh, (), index.folder, pieces)
+    index.apply([(4, chunk("wren"))], [1, 11, 2])
+    assert index.adopt(fresh, pieces)
+    assert sizes(index) == [6, 1] and index.ids() == {12, 3, 13, 4}
+    index.verify()
+    assert not index.adopt(fresh, pieces)
     index.close()
 
 
@@ -152,7 +176,7 @@ def test_the_ranking_is_that_of_whoosh(index: TextIndex, matcher: int, settled: 
     index.apply((), [number for number, _ in chunks if number % 7 == 0])
     assert_as_whoosh(index)
     before = len(index.postings().segments)
-    index.tidy()
+    join_segments(index)
     assert len(index.postings().segments) < before
     assert_as_whoosh(index)
     index.apply(made(20, seed=9, first=1_000), range(1, 400))
@@ -198,7 +222,7 @@ def test_the_lines_of_a_chunk_stay_its_own_when_segments_are_joined(index: TextI
     for start in range(0, 120, 6):
         index.apply(list(chunks.items())[start : start + 6], ())
     index.apply((), range(7, 20))
-    assert len(index.postings().segments) > MERGE_EVERY
+    assert len(index.postings().segments) > 8
     for _ in range(2):
         postings = index.postings()
         docs = np.flatnonzero(postings.live)
@@ -211,8 +235,8 @@ def test_the_lines_of_a_chunk_stay_its_own_when_segments_are_joined(index: TextI
             assert lines.flags.tolist() == [line.flags for line in made]
             assert lines.terms.tolist() == [number_of(term) for line in made for term in line.terms]
         index.verify()
-        index.tidy()
-    assert len(index.postings().segments) < MERGE_EVERY
+        join_segments(index)
+    assert len(index.postings().segments) == 1
     assert postings.lines(np.array([-1])).sizes.tolist() == [0]
 
 
@@ -328,7 +352,7 @@ def test_joined_segments_are_let_go(index: TextIndex):
         index.apply([(number, chunk("wren"))], ())
     search(index, ["wren"], ["wren"], None)
     old = [segment.id for segment in index.postings().segments]
-    index.tidy()
+    join_segments(index)
     search(index, ["wren"], ["wren"], None)
     (new,) = (segment.id for segment in index.postings().segments)
     held = {segment for key in index._segments.lists._values for segment in key[0]}
@@ -341,7 +365,7 @@ def test_postings_can_be_read_after_their_files_were_removed(index: TextIndex):
         index.apply([(number, chunk(f"wren bird{number}"))], ())
     before = index.postings()
     index.apply((), [3])
-    index.tidy()
+    join_segments(index)
     assert sorted(before.chunks[before.of("exact", "wren").docs].tolist()) == list(range(1, 9))
     assert before.starting("exact", "bird", 9) == [f"bird{number}" for number in range(1, 9)]
     assert index.postings().frequency("exact", "wren") == 7
@@ -416,7 +440,7 @@ def test_searching_while_a_writer_commits(index: TextIndex):
         index.apply([(number, chunk("wren", "Birds"))], [number - 1])
         latest[0] = number
         if number % 10 == 0:
-            index.tidy()
+            join_segments(index)
     done.set()
     for thread in threads:
         thread.join()
@@ -459,7 +483,7 @@ def test_the_lists_of_a_segment_go_when_it_is_joined_and_not_before(index: TextI
     for number in range(1, 13):
         index.apply([(number, chunk("kestrel"))], ())
         assert (listed(), looked) == (number, [])
-    index.tidy()
+    join_segments(index)
     assert listed() < 12 and looked
 
 
@@ -484,13 +508,13 @@ def test_the_best_come_first_and_equals_in_order():
 def test_each_document_has_its_language(tmp_path: Path) -> None:
     index = TextIndex(tmp_path / "text")
     texts = ["The backup runs at night.", "Die Sicherung läuft jede Nacht und ist grün.", "京都に行きました。"]
-    for number in range(1, MERGE_EVERY + 2):
+    for number in range(1, 10):
         index.apply([(number, chunk(texts[number % 3]))], [])
     index.apply((), [3])
-    for segments in (MERGE_EVERY, 1):
+    for segments in (8, 1):
         postings = index.postings()
         assert len(postings.segments) == segments
         docs = postings.places(np.array([1, 2, 3, 5, 6]))
         assert postings.languages[docs].tolist() == [b"de", b"ja", b"", b"ja", b""], "3 is gone"
-        index.tidy()
+        join_segments(index)
     index.close()

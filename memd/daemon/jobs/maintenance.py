@@ -1,4 +1,4 @@
-"""Work on the text indexes while the daemon is idle: reads ahead, and joins what an import left in pieces."""
+"""Work on the text indexes beside the writer: reads ahead, and joins what edits and imports left in pieces."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
 from memd.indexer.store.ledger import translated
 from memd.indexer.store.own_stores import OwnIndex
+from memd.indexer.store.segment import LINES
 from memd.indexer.store.text import TextIndex
 
 log = logging.getLogger("memd.maintenance")
@@ -29,6 +30,9 @@ MOST_LARGE = 3
 
 MANY_LARGE = 10
 """With more they are joined at once: in the middle of an import, and while vectors are being made."""
+
+SMALL_EACH = 3
+"""For each large segment there may be so many small ones."""
 
 RETRY_SECONDS = 600.0
 
@@ -60,8 +64,8 @@ class IndexMaintenance:
     def look_at_pieces(self, most: int = MANY_LARGE) -> None:
         """Begin to join an index that is in more pieces; called by the writer too."""
         if not self._occupied and time.monotonic() >= self._join_from:
-            index = next((index for index, text in self._opened() if text.large > most), None)
-            if index is not None:
+            many = (index for index, text in self._opened() if text.large > most or text.small > SMALL_EACH * most)
+            if (index := next(many, None)) is not None:
                 self._begin(partial(self._join, most), index)
 
     @property
@@ -119,10 +123,15 @@ class IndexMaintenance:
 
     def _join(self, most: int, index: OwnIndex) -> None:
         started, pieces = time.monotonic(), index.text.pieces(most)
-        fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE, pieces)
-        names = [segment.segment_id() for segment in pieces]
         try:
-            submitted = self.worker.submit(use_joined_text, self.worker, index, fresh, names, turn=Turn.BACKGROUND)
+            fresh = build_elsewhere(self.worker.stores.folder, index.id, GENTLE, pieces)
+        except MemdError:
+            if all((index.text.folder / piece.make_filename(LINES)).exists() for piece in pieces):
+                raise
+            # A commit removed one of them just now.
+            return
+        try:
+            submitted = self.worker.submit(use_joined_text, self.worker, index, fresh, pieces, turn=Turn.BACKGROUND)
             used = submitted.result()
         finally:
             shutil.rmtree(fresh, ignore_errors=True)

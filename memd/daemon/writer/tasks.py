@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memd.config.schema import Settings
 from memd.config.tokens import AccessToken
@@ -214,7 +214,7 @@ def use_built_text(worker: Worker, index: OwnIndex, fresh: Path) -> None:
         worker.repair_text(index)
 
 
-def use_joined_text(worker: Worker, index: OwnIndex, fresh: Path, joined: Sequence[str]) -> bool:
+def use_joined_text(worker: Worker, index: OwnIndex, fresh: Path, joined: Sequence[Any]) -> bool:
     """Use what another process made of some segments; says whether they are still there."""
     if worker.stores.indexes.get(index.workspace.ns) is not index or not index.text.adopt(fresh, joined):
         return False

@@ -4,7 +4,6 @@ What it does next, the most urgent first:
     tasks     submitted by a handler or another thread, each answered by a future (queue.py, the longer in tasks.py)
     changes   paths that the watcher saw or memd wrote, once they have settled (hints.py)
     imports   what a scan found, in pieces, so that tasks and changes get in between (queue.py)
-    tidying   joining small segments of a text index, when there is nothing else to do
 """
 
 from __future__ import annotations
@@ -43,11 +42,6 @@ SHORT_PIECE, LONG_PIECE = 0.1, 1.0
 """Seconds that are spent on indexing before somebody who waits has a turn, and at most in any case."""
 IDLE_SECONDS = 0.5
 QUIET_SECONDS = 5.0
-CROWDED = 24
-"""Joining small segments takes a fifth of a second, and a save that comes meanwhile waits. So it is done when
-nobody has saved anything for a while, and sooner only when there are so many that questions get slower."""
-OVERFULL = 4 * CROWDED
-"""From so many small ones on, some are joined between two steps, also while somebody always saves something."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -183,10 +177,6 @@ class Worker:
         self._restore_failed()
         self.stores.close_unused()
         self.events.tell(LOOKED)
-        for index in self.stores.indexes.values():
-            # Not by how many are loose: a join takes a thousand chunks, and that may be fewer segments.
-            if (text := index.open_text) is not None and text.small >= OVERFULL and text.loose:
-                self._tidy(index)
 
     def _restore_failed(self) -> None:
         """Go on with what a full disk kept from being restored after a write failed half-way."""
@@ -217,8 +207,9 @@ class Worker:
                 if step := self._waiting_step():
                     return step
                 wait = self._hints.seconds_until_due()
-                if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS and (step := self._idle_step()):
-                    return step
+                quiet = time.monotonic() - self._last_change > QUIET_SECONDS
+                if not self._wake.wait(min(wait, IDLE_SECONDS)) and wait > IDLE_SECONDS and quiet:
+                    return partial(self.events.tell, IDLE)
             return None
 
     def _waiting_step(self) -> Callable[[], None] | None:
@@ -241,14 +232,6 @@ class Worker:
         with self._wake:
             urgent = self._stopping or self._tasks.urgent or spent > LONG_PIECE
             return bool(urgent or not self._hints.seconds_until_due())
-
-    def _idle_step(self) -> Callable[[], None] | None:
-        quiet = time.monotonic() - self._last_change > QUIET_SECONDS
-        most = 1 if quiet else CROWDED
-        for index in self.stores.indexes.values():
-            if (text := index.open_text) is not None and text.loose >= most:
-                return partial(self._tidy, index)
-        return partial(self.events.tell, IDLE) if quiet else None
 
     def _run_task(self, task: Task[Any]) -> None:
         future = task.future
@@ -301,12 +284,6 @@ class Worker:
             future.set_result(None)
         for job in batch.jobs if not more else ():
             job.progress(len(batch.paths))
-
-    def _tidy(self, index: OwnIndex) -> None:
-        try:
-            index.text.tidy()
-        except DiskFull as error:
-            self.health.set("disk", error.message, error.hint)
 
     # --- on the writer's thread ---------------------------------------------------------------------------------
 

@@ -22,6 +22,9 @@ from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 GENTLE = 5
 """The niceness of a build that nobody waits for."""
 
+FEW = 2_500
+"""So few chunks are joined in this process: that takes less than starting another."""
+
 
 BUILD_ERRORS = (MemdError, OSError, sqlite3.Error)
 """The errors by which a build fails, if its process does not."""
@@ -77,18 +80,20 @@ def reconcile_collection(stores: OwnStores, index: OwnIndex) -> bool:
 
 
 def build_elsewhere(state: Path, workspace: int, nice: int = 0, segments: Sequence[Any] = ()) -> Path:
-    """Build in a child, from the ledger or of segments of the index; returns the folder of the finished index."""
+    """Build from the ledger or of segments of the index, in a child; returns the folder of the finished index."""
     (state / BUILDING).mkdir(mode=0o700, exist_ok=True)
     # A folder for each: a rebuild that someone asked for may meet one that the daemon began by itself.
     fresh = Path(tempfile.mkdtemp(prefix=f"{workspace}.", dir=state / BUILDING))
-    child = Child("memd-rebuild", "memd.indexer.maintenance.rebuild", *map(str, (state, workspace, fresh, nice)))
+    arguments = str(state), str(workspace), str(fresh), str(nice)
     try:
-        child.call(segments).result()
+        if segments and sum(segment.doc_count_all() for segment in segments) <= FEW:
+            _build(state, workspace, fresh, segments)
+        else:
+            with closing(Child("memd-rebuild", "memd.indexer.maintenance.rebuild", *arguments)) as child:
+                child.call(segments).result()
     except (ChildGone, *BUILD_ERRORS) as error:
         shutil.rmtree(fresh, ignore_errors=True)
         raise MemdError(f"the text index could not be built: {error}", "memd doctor") from error
-    finally:
-        child.close()
     return fresh
 
 
@@ -96,19 +101,21 @@ def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> 
     os.nice(int(nice))
     connection = socket.socket(fileno=int(descriptor))
     end_with_the_parent(connection, code=1)
-    serve(connection, partial(_build, Path(state), workspace, Path(fresh)))
+    serve(connection, partial(_answer, Path(state), int(workspace), Path(fresh)))
 
 
-def _build(state: Path, workspace: str, fresh: Path, segments: Sequence[Any]) -> Exception | None:
+def _answer(*asked: Any) -> Exception | None:
     try:
-        if segments:
-            text.build_joined(state / "text" / workspace, segments, fresh)
-        else:
-            with closing(sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)) as ledger:
-                text.build(fresh, catalog.all_chunk_texts(ledger, int(workspace)))
+        _build(*asked)
     except BUILD_ERRORS as error:
         return error
     return None
+
+
+def _build(state: Path, workspace: int, fresh: Path, segments: Sequence[Any]) -> None:
+    with closing(sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)) as ledger:
+        chunks = () if segments else catalog.all_chunk_texts(ledger, workspace)
+        text.build(fresh, chunks, state / "text" / str(workspace), segments)
 
 
 if __name__ == "__main__":

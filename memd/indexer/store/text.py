@@ -29,7 +29,7 @@ from memd.indexer.store import cache_folder
 from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, reading
-from memd.models import Chunk, grouped
+from memd.models import Chunk
 
 FORMAT = 6
 """The version of the format; an index of another version is built again. (6: numbers of four bytes in all lists.)"""
@@ -42,10 +42,8 @@ SCHEMA = fields.Schema(
 )
 CODEC = W3Codec()
 
-MERGE_EVERY = 8
-MERGE_MOST = 1_000
-LARGE = MERGE_MOST // MERGE_EVERY
-"""Segments of this size are too large to be joined here, eight at once."""
+LARGE = 125
+"""Segments with more chunks than this are joined seldom; the small ones all at once, as soon as there are a few."""
 
 BROKEN = (*TORN, index.IndexError, FileFormatError)
 """The errors that Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
@@ -71,13 +69,9 @@ class TextIndex:
         self._count_segments()
 
     def _count_segments(self) -> None:
-        segments = self._index._segments()
-        self.loose = max((len(_gathered(tier)) for tier in _tiers(segments).values()), default=0)
-        """How many small segments are worth joining, as many as one join takes."""
-        self.small = sum(_live(segment) <= LARGE for segment in segments)
-        """How many segments hold so little that they are joined here, at once or in turn."""
-        self.large = sum(segment.doc_count_all() > LARGE for segment in segments)
-        """How many segments only another process can join."""
+        sizes = [_live(segment) for segment in self._index._segments()]
+        self.large = sum(size > LARGE for size in sizes)
+        self.small = len(sizes) - self.large
 
     def _open_or_make(self) -> Any:
         if cache_folder.format_of(self.folder) != FORMAT:
@@ -110,29 +104,30 @@ class TextIndex:
 
     # --- writing ------------------------------------------------------------------------------------------
 
-    def tidy(self) -> None:
-        """Join small segments; for a moment when nobody waits."""
-        self.apply((), (), join=True)
+    def apply(
+        self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: Iterable[tuple[Segment, set[int]]] = ()
+    ) -> None:
+        """Add and drop chunks in one commit; after an error the index is as it was.
 
-    def apply(self, add: Iterable[tuple[int, Chunk]], drop: Iterable[int], join: bool = False) -> None:
-        """Add and drop chunks in one commit; after an error the index is as it was."""
+        `join`: segments of another index, each with what is deleted in it. An edit joins nothing: it should be found
+        at once, not after half a second of merging.
+        """
         with self._writing():
             segments = self._index._segments()
             self._delete(segments, drop)
-            # An edit joins nothing: it should be found at once, not after half a second of merging.
-            joined = alike(segments) if join else []
-            builder = joining(self.folder, joined)
+            builder = SegmentBuilder(FIELDS, LENGTHS)
+            for segment, deleted in join:
+                builder.join(segment, deleted)
             for chunk_id, chunk in add:
                 builder.add(chunk_id, *document(chunk))
-            # In the order that they had: what was read of the first ones stays true.
-            kept = [segment for segment in segments if segment not in joined]
-            self._commit([*kept, self._write_segment(builder)] if builder.size else kept)
+            self._commit([*segments, self._write_segment(builder)] if builder.size else segments)
 
-    def adopt(self, fresh: Path, joined: Sequence[str]) -> bool:
-        """Use what `build_joined` made of some segments in their place; says whether they are still here."""
-        segments = self._index._segments()
-        former = [segment for segment in segments if segment.segment_id() in joined]
-        if len(former) < len(joined):
+    def adopt(self, fresh: Path, joined: Sequence[Any]) -> bool:
+        """Use another index, made of some segments of this one, in their place; says whether they are still here."""
+        segments, names = self._index._segments(), {segment.segment_id() for segment in joined}
+        # One that is gone has nothing left.
+        former = [segment for segment in segments if segment.segment_id() in names]
+        if not former:
             return False
         with self._writing():
             (made,) = FileStorage(str(fresh)).open_index(schema=SCHEMA)._segments()
@@ -151,15 +146,19 @@ class TextIndex:
         return True
 
     def pieces(self, most: int) -> list[Any]:
-        """The segments to join so that no more are left: the smallest, and those no larger than all before them."""
+        """The segments to join so that no more large ones are left: the smallest of those, and all small ones.
+
+        Those, too, that are no larger than all before them: so every chunk is joined a few times in its life. By what
+        is left of them: edits would leave more and more of what is deleted, which takes memory and time.
+        """
         with _reading(), self._lock:
             segments = sorted(self._index._segments(), key=_live)
-        gathered, live = 0, 0
-        for segment in segments:
-            if len(segments) - gathered < most and _live(segment) > live:
-                break
-            gathered, live = gathered + 1, live + _live(segment)
-        return segments[:gathered]
+        large, live = sum(_live(segment) > LARGE for segment in segments), 0
+        for nth, segment in enumerate(segments):
+            if large + (live > LARGE) <= most and _live(segment) > max(live, LARGE):
+                return segments[:nth]
+            large, live = large - (_live(segment) > LARGE), live + _live(segment)
+        return segments
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -282,46 +281,6 @@ def open_segment(folder: Path, segment: Any) -> Segment:
     return Segment(SegmentReader(FileStorage(str(folder)), SCHEMA, segment), LENGTHS, lines)
 
 
-def joining(folder: Path, segments: Iterable[Any]) -> SegmentBuilder:
-    """The beginning of a segment: what lives of some others."""
-    builder = SegmentBuilder(FIELDS, LENGTHS)
-    for segment in segments:
-        builder.join(open_segment(folder, segment), segment.deleted_docs())
-    return builder
-
-
-def alike(segments: list[Any]) -> list[Any]:
-    """Join segments of about one size as soon as there are enough of them.
-
-    Every chunk is joined a few times in its life. More than `MERGE_MOST` chunks are not joined here, since a save would
-    wait for it; a process of its own joins those.
-    """
-    return [segment for tier in _tiers(segments).values() for segment in _gathered(tier)]
-
-
-def _tiers(segments: Iterable[Any]) -> dict[int, list[Any]]:
-    """Segments by what is left of them: up to 4 chunks, up to 32, up to 256, …
-
-    Not by what they once held: edits would leave more and more of what is deleted, which takes memory and time.
-    """
-    return grouped(((_live(segment) - 1).bit_length() // 3, segment) for segment in segments)
-
-
-def _gathered(tier: list[Any]) -> list[Any]:
-    """As many of a tier as are joined at once, or none while they are few; what is deleted has to be read too.
-
-    The smallest first, without those of which too much was deleted: one that cannot be joined must not keep the others
-    from it.
-    """
-    gathered, live, whole = [], 0, 0
-    for segment in sorted((one for one in tier if one.doc_count_all() <= MERGE_MOST), key=_live):
-        live, whole = live + _live(segment), whole + segment.doc_count_all()
-        if live > MERGE_MOST or whole > MERGE_MOST * MERGE_EVERY:
-            break
-        gathered.append(segment)
-    return gathered if len(gathered) >= MERGE_EVERY else []
-
-
 def _live(segment: Any) -> int:
     return int(segment.doc_count_all() - segment.deleted_count())
 
@@ -344,16 +303,10 @@ def disk_error(error: OSError) -> DiskFull | StoreBroken:
     return StoreBroken(f"the text index could not be written: {error}", "memd doctor --fix")
 
 
-def build(folder: Path, chunks: Iterable[tuple[int, Chunk]]) -> None:
-    """A new index of many chunks in one segment."""
-    built = TextIndex(folder)
-    built.apply(chunks, ())
-    built.close()
-
-
-def build_joined(folder: Path, segments: Sequence[Any], fresh: Path) -> None:
-    """A new index with some segments of another one as one."""
+def build(fresh: Path, chunks: Iterable[tuple[int, Chunk]], folder: Path, segments: Sequence[Any] = ()) -> None:
+    """A new index of one segment: of many chunks, or of some segments of the index in another folder."""
+    # Opened first: a commit may remove one of which nothing is left, and then it can still be read.
+    opened = [(open_segment(folder, segment), segment.deleted_docs()) for segment in segments]
     built = TextIndex(fresh)
-    with built._writing():
-        built._commit([built._write_segment(joining(folder, segments))])
+    built.apply(chunks, (), opened)
     built.close()
