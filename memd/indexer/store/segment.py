@@ -78,6 +78,7 @@ WORD_BYTES = 110
 MOST_OFTEN = 65_535
 FIELD = struct.Struct("!H")
 KEY = 8
+PLACE = np.dtype([("key", ">u4"), ("value", ">u4"), ("field", ">u2")])
 """Before each key come two lengths, its own and its value's; the key begins with two bytes for the field."""
 
 TORN = (
@@ -233,7 +234,7 @@ def _decode_all(raw: bytes, infos: NDArray[Any]) -> PostingList:
     """Posting lists, one after the other."""
     counts, begins, lengths = (infos[name].astype(np.int64) for name in ("docs", "offset", "length"))
     numbers, stops, starts = np.frombuffer(raw, np.uint8), begins + lengths, np.cumsum(counts) - counts
-    fronts = numbers[begins[:, None] + np.arange(FRONT.itemsize)].view(FRONT)[:, 0]
+    fronts = _at(numbers, begins, FRONT)
     if (fronts["magic"] != MAGIC).any() or (fronts["length"] + lengths != BEFORE_BLOCK).any():
         raise ValueError("a posting list does not begin where it should")
     docs, weights, short = np.zeros(counts.sum(), np.int32), np.zeros(counts.sum(), np.uint16), counts <= SHORT
@@ -299,21 +300,20 @@ def _terms(terms: Any, field: str) -> tuple[list[bytes], NDArray[Any]]:
     places = np.frombuffer(table.dbfile.get(table.indexbase, table.indexlen * form.itemsize), form).astype(np.int64)
     raw = table.dbfile.get(0, table.endofdata)
     numbers = np.frombuffer(raw, np.uint8)
-    ends = places + KEY + _unsigned(numbers, places)
-    if not np.array_equal(ends + _unsigned(numbers, places + 4), np.append(places[1:], len(raw))):
+    heads = _at(numbers, places, PLACE)
+    ends = places + KEY + heads["key"]
+    if not np.array_equal(ends + heads["value"], np.append(places[1:], len(raw))):
         raise ValueError("a term does not end where the next one begins")
-    of_field = (numbers[places + KEY] == number >> 8) & (numbers[places + KEY + 1] == number & 255)
-    places, ends = places[of_field] + KEY + FIELD.size, ends[of_field]
+    of_field = heads["field"] == number
+    places, ends = places[of_field] + PLACE.itemsize, ends[of_field]
     words = [raw[start:end] for start, end in zip(places.tolist(), ends.tolist(), strict=True)]
-    return words, numbers[ends[:, None] + np.arange(INFO.itemsize)].view(INFO)[:, 0]
+    return words, _at(numbers, ends, INFO)
 
 
-def _unsigned(numbers: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The big-endian four-byte numbers at some places."""
-    total = np.zeros(len(places), np.int64)
-    for nth in range(4):
-        total = total * 256 + numbers[places + nth]
-    return total
+def _at(numbers: NDArray[np.uint8], places: Numbers, form: np.dtype[Any]) -> NDArray[Any]:
+    """What stands at some places of a file, all of one form."""
+    found: NDArray[Any] = numbers[places[:, None] + np.arange(form.itemsize)].view(form)[:, 0]
+    return found
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -325,7 +325,6 @@ PROTOCOL = 3
 """The oldest pickle that knows bytes."""
 
 TABLES = 256
-PLACE = np.dtype([("key", ">u4"), ("value", ">u4"), ("field", ">u2")])
 TABLE = np.dtype([("place", ">i8"), ("slots", ">i4")])
 SLOTS = np.dtype([("hash", ">u4"), ("place", ">i8")])
 
@@ -570,11 +569,7 @@ def _term_file(fields: Mapping[str, tuple[list[bytes], NDArray[Any]]]) -> bytes:
         heads = np.full(len(words), np.array((0, INFO.itemsize, number), PLACE))
         heads["key"] = lengths + FIELD.size
         letters = np.frombuffer(b"".join(words), np.uint8)
-        entries, ends = _woven(
-            (heads, np.full(len(words), PLACE.itemsize)),
-            (letters, lengths),
-            (infos, np.full(len(words), INFO.itemsize)),
-        )
+        entries, ends = _woven(_whole(heads), (letters, lengths), _whole(infos))
         before = zlib.crc32(FIELD.pack(number))
         hashes.append(np.fromiter((zlib.crc32(word, before) for word in words), np.int64, len(words)))
         places.append(len(data) + np.append(0, ends[:-1]))
@@ -596,8 +591,8 @@ def _hash_tables(hashes: Numbers, places: Numbers) -> tuple[NDArray[Any], NDArra
     """Tables with twice as many slots as entries, and where each begins; a taken slot leads to the next free one."""
     counts = np.bincount(hashes & 255, minlength=TABLES)
     directory = np.zeros(TABLES, TABLE)
-    directory["slots"], directory["place"] = 2 * counts, SLOTS.itemsize * 2 * (np.cumsum(counts) - counts)
     slots, bases = 2 * counts, 2 * (np.cumsum(counts) - counts)
+    directory["slots"], directory["place"] = slots, SLOTS.itemsize * bases
     wanted = (hashes >> 8) % slots[hashes & 255]
     order = np.lexsort((wanted, hashes & 255))
     hashes, places, wanted, table = hashes[order], places[order], wanted[order], hashes[order] & 255

@@ -220,11 +220,8 @@ class TextIndex:
         """The content of the last commit, as arrays; usable after the next commit too."""
         with _reading(), self._lock:
             if self._postings is None:
-                self._postings = self._segments.at(self._index._segments(), self._open_segment)
+                self._postings = self._segments.at(self._index._segments(), partial(open_segment, self.folder))
             return self._postings
-
-    def _open_segment(self, segment: Any) -> Segment:
-        return open_segment(self.folder, segment)
 
     def count(self) -> int:
         # Whoosh looks for the newest table of contents and then opens it: a commit may remove it in between.
@@ -245,7 +242,7 @@ class TextIndex:
         """Read every term and posting; StoreBroken when a file is damaged."""
         with _reading(), self._lock:
             # Opened anew: the open ones may have cached what the files no longer say.
-            segments = [self._open_segment(segment) for segment in self._index._segments()]
+            segments = [open_segment(self.folder, segment) for segment in self._index._segments()]
         for segment in segments:
             segment.verify()
 
