@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import uuid
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from memd.errors import DiskFull, MemdError, NotFound, StoreBroken
 from memd.indexer.store.cache_folder import CACHES_OF, quarantine
-from memd.indexer.store.ledger import PROMISED, RESTORING, Ledger, backups, companions, translated
+from memd.indexer.store.ledger import PROMISED, RESTORING, Ledger, backups, companions, copy_ledger, translated
 from memd.indexer.store.ledger_check import VERSION, is_whole, listed, problem_in
 
 FOLDER = "backups"
@@ -25,7 +24,6 @@ KEEP = 7
 """Nightly backups that are kept."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-COMPANIONS = ("state.db-wal", "state.db-shm", CACHES_OF)
 
 FROM_NOTES = ("chunks", "pages", "names", "mentions")
 """Tables that are made again from the notes."""
@@ -88,8 +86,8 @@ def put_in_place(state: Path, fresh: Path) -> Path | None:
         with suppress(sqlite3.Error), closing(sqlite3.connect(ledger)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     aside = quarantine(state, ledger)
-    for companion in COMPANIONS:
-        (state / companion).unlink(missing_ok=True)
+    for beside in (*companions(ledger), state / CACHES_OF):
+        beside.unlink(missing_ok=True)
     fresh.rename(ledger)
     return aside
 
@@ -118,14 +116,11 @@ def _open(file: Path) -> sqlite3.Connection:
 
 
 def copy(backup: Path, fresh: Path) -> None:
-    """Copy a backup as a ledger with a new id: its chunk numbers mean other chunks than those of old caches."""
+    """Copy a backup as a ledger that can take the place."""
     remove(fresh)
     try:
-        with translated(), closing(_open(backup)) as source, closing(sqlite3.connect(fresh)) as copied:
-            source.backup(copied)
-            copied.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
-            copied.commit()
-            copied.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with translated(), closing(_open(backup)) as source:
+            copy_ledger(source, fresh)
     except MemdError:
         remove(fresh)
         raise

@@ -290,11 +290,9 @@ class Ledger:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def backup(self, target: Path) -> None:
-        """A consistent copy by SQLite itself; it gets an id of its own, since its numbers will diverge."""
-        with closing(sqlite3.connect(target)) as copy, copy:
-            # By a reader: an open transaction of the writer is neither copied nor held up.
-            self.reader.backup(copy)
-            copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
+        """A consistent copy, made by SQLite itself."""
+        # By a reader: an open transaction of the writer is neither copied nor held up.
+        copy_ledger(self.reader, target)
 
     # --- its place --------------------------------------------------------------------------------------------
 
@@ -351,6 +349,13 @@ class FollowedLedger(Ledger):
 
     def _open(self, path: Path, mode: str) -> sqlite3.Connection:
         return super()._open(path, "ro")
+
+
+def copy_ledger(source: sqlite3.Connection, target: Path) -> None:
+    """A copy with an id of its own: its chunk numbers will mean other chunks than those of the caches."""
+    with closing(sqlite3.connect(target)) as copy, copy:
+        source.backup(copy)
+        copy.execute("UPDATE meta SET value = ? WHERE key = 'id'", (uuid.uuid4().hex[:8],))
 
 
 def file_id(path: Path) -> FileId | None:
