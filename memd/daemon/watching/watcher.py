@@ -305,7 +305,7 @@ class Watcher:
 
 def _wanted(workspace: Workspace) -> dict[str, bool]:
     root = str(workspace.root)
-    return {f"{root}/{folder}" if folder else root: deep for folder, deep in watched_folders(workspace)}
+    return {f"{root}/{folder}" if folder else root: deep for folder, deep in watched_folders(workspace.globs)}
 
 
 def _inner_folders(workspace: Workspace, folder: str) -> Iterator[str]:

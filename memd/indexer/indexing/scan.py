@@ -65,17 +65,13 @@ def scan(workspace: Workspace) -> ScanResult:
     return result
 
 
-def watched_folders(workspace: Workspace) -> list[tuple[str, bool]]:
+@lru_cache(maxsize=1_000)
+def watched_folders(globs: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
     """The folders to watch, relative to the root, outer ones first, and whether to watch what is below them too.
 
     The root is watched without its folders, so that the build folders of a repository cost nothing. The folders that
     lead to those of the globs are watched as well: what is not there yet may come.
     """
-    return list(_watched_folders(workspace.globs))
-
-
-@lru_cache(maxsize=1_000)
-def _watched_folders(globs: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
     deep = {folder: any("**" in glob or "/" in glob[len(folder) + 1 :] for glob in same)
             for folder, same in _globs_by_folder(globs).items()}  # fmt: skip
     folders = {"": False, **deep}
