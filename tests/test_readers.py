@@ -260,7 +260,7 @@ def test_a_text_index_that_is_filled_without_a_tick_of_the_clock_is_read_again(t
     followed = FollowedStores(lab.stores.folder, lambda *asked: Future())
 
     def told() -> Mapping[str, object]:
-        followed.follow(DaemonState(((index.id, index.workspace),), None, None))
+        followed.follow(DaemonState(((index.id, index.workspace, False),), None, None))
         return lab.stores.indexes
 
     lab.stores.renew_text(index)

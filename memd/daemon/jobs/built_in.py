@@ -26,9 +26,8 @@ from memd.indexer.indexing.ingest import SETTLED
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
 from memd.indexer.maintenance import backups
-from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection
+from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, text_difference
 from memd.indexer.record import actions, history
-from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.lifecycle.rule_book import rule_book
 from memd.lifecycle.rules import Rule
@@ -160,8 +159,7 @@ class BuiltInJobs:
 
     def _text_differs(self, index: OwnIndex) -> bool:
         try:
-            index.text.verify()
-            return index.text.ids() != catalog.chunk_ids(self.stores.ledger.reader, index.id)
+            return any(text_difference(self.stores, index))
         except StoreBroken:
             return True
 

@@ -146,11 +146,10 @@ class ReaderPool:
             stores.indexes, stores.model, stores.former, stores.multilingual, stores.engine,
         )  # fmt: skip
         if not self._last_state or any(one is not other for one, other in zip(parts, self._last_state, strict=False)):
-            workspaces = tuple((index.id, index.workspace) for index in indexes.values())
+            workspaces = tuple((index.id, index.workspace, index.remote) for index in indexes.values())
             models = _followed(model), _followed(former), _followed(foreign)
-            remote = frozenset(index.id for index in indexes.values() if index.remote)
             address = engine.address if engine is not None else None
-            self._last_state = *parts, DaemonState(workspaces, *models, address, remote)
+            self._last_state = *parts, DaemonState(workspaces, *models, address)
         state: DaemonState = self._last_state[-1]
         return state
 

@@ -17,7 +17,7 @@ from memd.daemon.serving.events import WRITTEN, written
 from memd.daemon.writer.life_tasks import announce_moved_by
 from memd.daemon.writer.queue import Batch, IndexingJob
 from memd.daemon.writer.worker import Worker
-from memd.errors import LedgerDamaged, StoreBroken
+from memd.errors import LedgerDamaged
 from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import ScanResult, newest_first, scan
@@ -105,9 +105,7 @@ def _scan(worker: Worker, index: OwnIndex) -> ScanResult:
 
 def repair_dirty(worker: Worker, index: OwnIndex) -> None:
     """Compare the caches with the ledger where the ledger says that they may differ."""
-    stores = worker.stores
-    row = stores.ledger.reader.execute("SELECT * FROM workspaces WHERE id = ?", (index.id,)).fetchone()
-    if row["text_dirty"] or not stores.has_text(index):
+    if not worker.stores.has_text(index):
         worker.repair_text(index)
 
 
@@ -197,14 +195,7 @@ def _keep_time(index: OwnIndex, step: import_plan.FileImport) -> None:
 
 def verify_text(worker: Worker, ns: str) -> int:
     """Compare a text index with the ledger, after making it anew if it cannot be read; returns what differed."""
-    index = worker.stores.index(ns)
-    worker.stores.suspect_text(index)
-    try:
-        index.text.verify()
-    except StoreBroken as error:
-        log.warning("ns=%s: %s", ns, error)
-        worker.stores.renew_text(index)
-    return worker.repair_text(index)
+    return worker.repair_text(worker.stores.index(ns), deep=True)
 
 
 def use_built_text(worker: Worker, index: OwnIndex, fresh: Path) -> None:

@@ -382,22 +382,16 @@ class Worker:
         self.health.clear("disk")
         return report
 
-    def repair_text(self, index: OwnIndex) -> int:
+    def repair_text(self, index: OwnIndex, deep: bool = False) -> int:
         """Bring a text index in step with the ledger; returns how many chunks differed.
 
-        Answers say so while it lacks many. One that cannot be read is made anew.
+        Answers say so while it lacks many. One that cannot be read, all of it with `deep`, is made anew.
         """
         ns = index.workspace.ns
         why = f"the text index of {ns} is being filled: older notes are not found by their words yet"
         lacks_many = partial(self.health.set, "text", why, "nothing to do: memd goes on by itself")
         try:
-            differed = reconcile_text(self.stores, index, lacks_many)
-        except LedgerDamaged:
-            raise
-        except StoreBroken as error:
-            log.warning("ns=%s: %s", ns, error)
-            self.stores.renew_text(index)
-            differed = reconcile_text(self.stores, index, lacks_many)
+            differed = reconcile_text(self.stores, index, lacks_many, deep)
         finally:
             self.health.clear("text")
         log.log(logging.INFO if differed else logging.DEBUG, "text compared ns=%s differed=%d", ns, differed)

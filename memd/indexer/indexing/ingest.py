@@ -14,7 +14,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from sqlite3 import Row
 from typing import Any
@@ -63,11 +63,9 @@ class IngestReport:
 
     def add(self, piece: IngestReport) -> None:
         """Add up what a further piece changed."""
-        for name in ("files", "removed", "held", "chunks_added", "chunks_dropped", "to_embed", "took_ms"):
-            setattr(self, name, getattr(self, name) + getattr(piece, name))
-        self.paths = [*self.paths, *piece.paths][:NAMED]
-        self.warnings += piece.warnings
-        self.restless += piece.restless
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(piece, one.name))
+        self.paths, self.more = self.paths[:NAMED], False
 
     @property
     def changed(self) -> bool:

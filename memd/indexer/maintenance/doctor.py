@@ -17,8 +17,7 @@ from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import left_out, matcher, newest_first, refusal, scan
-from memd.indexer.maintenance import backups
-from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, reconcile_text
+from memd.indexer.maintenance import backups, rebuild
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import chroma_place
@@ -210,13 +209,13 @@ def _leftovers(stores: OwnStores, fix: bool) -> Iterator[DoctorFinding]:
 
 
 def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
-    if fix:
-        stores.mend_text(index)
+    differs, mend = partial(_text_differs, stores, index), partial(rebuild.reconcile_text, stores, index, deep=True)
+    # Before the files are read again, which needs it.
+    text = _compare(f"{index.workspace.ns}: text index", differs, mend, fix)
     yield _files(stores, index, settings, fix)
     yield from _impaired(index)
     yield from _half_done(stores, index)
-    differs, mend = partial(_text_differs, stores, index), partial(_mend_text, stores, index)
-    yield _compare(f"{index.workspace.ns}: text index", differs, mend, fix)
+    yield text
     yield from _missing_vectors(stores, index)
 
 
@@ -247,7 +246,7 @@ def _collection(stores: OwnStores, index: OwnIndex, fix: bool, waits: bool) -> D
     name, vectors = f"{index.workspace.ns}: vectors", stores.vectors
     if vectors is not None and vectors.following and not vectors.wait_in_step(FOLLOW_SECONDS) and not vectors.trouble:
         return DoctorFinding(name, "warn", "the collection still takes in what changed", "memd doctor, a little later")
-    differs, mend = partial(_collection_differs, stores, index), partial(reconcile_collection, stores, index)
+    differs, mend = partial(_collection_differs, stores, index), partial(rebuild.reconcile_collection, stores, index)
     found = _compare(name, differs, mend, fix)
     if found.state == "broken" and waits:
         # A stop does not wait for Chroma: the next start brings it in step.
@@ -303,25 +302,13 @@ def _compare(name: str, differs: Callable[[], str], mend: Callable[[], object], 
 
 
 def _text_differs(stores: OwnStores, index: OwnIndex) -> str:
-    index.text.verify()
-    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
-    return _difference(len(wanted - held), len(held - wanted))
-
-
-def _mend_text(stores: OwnStores, index: OwnIndex) -> None:
-    """Reconcile the text index; one that cannot be read is made again."""
-    stores.suspect_text(index)
-    try:
-        index.text.verify()
-    except StoreBroken:
-        stores.renew_text(index)
-    reconcile_text(stores, index)
+    return _difference(*map(len, rebuild.text_difference(stores, index)))
 
 
 def _collection_differs(stores: OwnStores, index: OwnIndex) -> str:
     if stores.vectors is not None and stores.vectors.trouble:
         return stores.vectors.trouble
-    return _difference(*collection_difference(stores, index))
+    return _difference(*rebuild.collection_difference(stores, index))
 
 
 def _difference(missing: int, extra: int) -> str:

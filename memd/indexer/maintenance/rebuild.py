@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from memd.child import Child, ChildGone, end_with_the_parent, serve
-from memd.errors import MemdError
+from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.store import catalog, text
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
+
+log = logging.getLogger("memd.stores")
 
 GENTLE = 5
 """The niceness of a build that nobody waits for."""
@@ -36,14 +39,38 @@ BATCH = 1_000
 # --- what differs -------------------------------------------------------------------------------------------
 
 
-def reconcile_text(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], object] = lambda: None) -> int:
+def text_difference(stores: OwnStores, index: OwnIndex, deep: bool = True) -> tuple[list[int], list[int]]:
+    """The chunks that the text index lacks, and those that it has too many; StoreBroken when it cannot be read.
+
+    `deep`: whether all of it is read.
+    """
+    if deep:
+        index.text.verify()
+    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
+    return sorted(wanted - held, reverse=True), sorted(held - wanted)
+
+
+def reconcile_text(
+    stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], object] = lambda: None, deep: bool = False
+) -> int:
     """Make the text index hold exactly the ledger's chunks; returns how many differed.
 
-    `lacks_many` is called when it takes several batches: questions see the first ones before the last are there.
+    One that cannot be read, which `deep` finds out for sure, is made anew. `lacks_many` is called when it takes several
+    batches: questions see the first ones before the last are there.
     """
     stores.suspect_text(index)
-    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
-    missing, extra = sorted(wanted - held, reverse=True), sorted(held - wanted)
+    try:
+        return _follow_ledger(stores, index, lacks_many, deep)
+    except LedgerDamaged:
+        raise
+    except StoreBroken as error:
+        log.warning("ns=%s: put aside and built again: %s", index.workspace.ns, error)
+        stores.renew_text(index)
+        return _follow_ledger(stores, index, lacks_many, deep=False)
+
+
+def _follow_ledger(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], object], deep: bool) -> int:
+    missing, extra = text_difference(stores, index, deep)
     if extra:
         index.text.apply((), extra)
     if len(missing) > BATCH:

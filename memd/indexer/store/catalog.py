@@ -116,11 +116,6 @@ def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute("SELECT * FROM workspaces ORDER BY id").fetchall()
 
 
-def multilingual_workspaces(connection: sqlite3.Connection) -> set[int]:
-    """The workspaces that were asked in another language than English."""
-    return numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
-
-
 def mark_multilingual(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("UPDATE workspaces SET polyglot = 1 WHERE id = ?", (workspace,))
 

@@ -20,7 +20,7 @@ from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import ChromaClient, ServerAddress
 from memd.indexer.store.ledger import FileId, FollowedLedger
 from memd.indexer.store.mirror import Mirror, MirrorPlace
-from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex, named_files
+from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex
 from memd.indexer.store.text import FollowedTextIndex, TextIndex
 from memd.models import Workspace
 
@@ -42,17 +42,19 @@ class FollowedModel:
     scale: ModelScale
 
 
+FollowedWorkspace = tuple[int, Workspace, bool]
+"""A workspace with its number, and whether its vectors are in the server."""
+
+
 @dataclass(frozen=True, slots=True)
 class DaemonState:
     """The state of the daemon that a reader has to know besides the files."""
 
-    workspaces: tuple[tuple[int, Workspace], ...]
+    workspaces: tuple[FollowedWorkspace, ...]
     model: FollowedModel | None
     former: FollowedModel | None
     multilingual: FollowedModel | None = None
     engine: ServerAddress | None = None
-    remote: frozenset[int] = frozenset()
-    """The workspaces whose vectors are in the server."""
 
 
 AskDaemon = Callable[..., Future[Any]]
@@ -82,8 +84,9 @@ class FollowedIndex(WorkspaceIndex):
 
     _stores: FollowedStores
 
-    def __init__(self, stores: FollowedStores, number: int, workspace: Workspace) -> None:
+    def __init__(self, stores: FollowedStores, number: int, workspace: Workspace, remote: bool) -> None:
         super().__init__(stores, number, workspace)
+        self.remote = remote
         self.used = 0.0
         """When it was last asked."""
         self._text = Loaded(lambda: FollowedTextIndex(stores.text_folder(number)))
@@ -91,7 +94,6 @@ class FollowedIndex(WorkspaceIndex):
         """The clock's count when the text index was last read."""
         self._files: tuple[int, Mapping[str, FileRow]] = (-1, {})
         """The rows of the files, and the clock's count when they were read."""
-        self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
         self._mirrors: dict[int, Mirror | None] = {}
 
     def follow(self, seq: int) -> None:
@@ -111,13 +113,6 @@ class FollowedIndex(WorkspaceIndex):
         if seq > self._files[0]:
             self._files = seq, catalog.files(self._stores.ledger.reader, self.id)
         return self._files[1]
-
-    def names(self) -> list[tuple[str, int]]:
-        connection = self._stores.ledger.reader
-        stamp = catalog.files_stamp(connection, self.id)
-        if self._named[0] != stamp:
-            self._named = stamp, named_files(catalog.paths(connection, self.id))
-        return self._named[1]
 
     def local_mirror(self, model: ActiveModel) -> Mirror | None:
         known = self._mirrors.get(model.id)
@@ -151,20 +146,20 @@ class FollowedStores(Stores):
     def __init__(self, folder: Path, ask: AskDaemon, ledger: FileId | None = None) -> None:
         super().__init__(folder, FollowedLedger(folder / "state.db", ledger))
         self.ask = ask
-        self._workspaces: dict[str, tuple[int, Workspace]] = {}
+        self._workspaces: dict[str, FollowedWorkspace] = {}
         self._followed: dict[str, FollowedIndex] = {}
-        self._remote: frozenset[int] = frozenset()
         self._opening = threading.Lock()
 
     def follow(self, state: DaemonState) -> None:
         """Take over which workspaces and models there are; a text index may have changed without a tick."""
-        self._workspaces = {workspace.ns: (number, workspace) for number, workspace in state.workspaces}
+        self._workspaces = {known[1].ns: known for known in state.workspaces}
         self._followed = {
-            ns: index for ns, index in self._followed.items() if self._workspaces.get(ns) == (index.id, index.workspace)
+            ns: index
+            for ns, index in self._followed.items()
+            if self._workspaces.get(ns) == (index.id, index.workspace, index.remote)
         }
-        self._remote = state.remote
         for index in self._followed.values():
-            index.text_seen, index.remote = -1, index.id in state.remote
+            index.text_seen = -1
         if (self.engine.address if self.engine is not None else None) != state.engine:
             self.engine = ChromaClient(state.engine) if state.engine is not None else None
         self.model, self.former = self._model(state.model), self._model(state.former)
@@ -214,5 +209,4 @@ class FollowedStores(Stores):
                     oldest = min(self._followed, key=lambda name: self._followed[name].used)
                     self._followed.pop(oldest).close()
                 self._followed[ns] = FollowedIndex(self, *self._workspaces[ns])
-                self._followed[ns].remote = self._followed[ns].id in self._remote
             return self._followed[ns]

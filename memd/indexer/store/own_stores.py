@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex, named_files
+from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore, collection_name
 from memd.models import Note, Workspace
@@ -28,8 +27,6 @@ from memd.notes.parse import ParseCache
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
     from memd.indexer.model.pooling import Vectors
-
-log = logging.getLogger("memd.stores")
 
 BUILDING = "building"
 """The folder for an index under construction and the one it replaces; a start deletes what it finds there."""
@@ -63,14 +60,6 @@ class OwnIndex(WorkspaceIndex):
         self._mirrors: dict[int, Loaded[Mirror]] = {}
         """The vectors of each model, by its number."""
         self._read_mirror = stores.read_mirror
-        self._names: tuple[Mapping[str, FileRow], list[tuple[str, int]]] | None = None
-
-    def names(self) -> list[tuple[str, int]]:
-        files, known = self.files, self._names
-        if known is None or known[0] is not files:
-            named = named_files((path, row.id) for path, row in files.items())
-            self._names = known = files, named
-        return known[1]
 
     @property
     def text(self) -> TextIndex:
@@ -149,7 +138,7 @@ class OwnIndex(WorkspaceIndex):
             text.close()
         self._files.drop()
         self.drop_mirrors()
-        self.parse_cache, self.applied, self._names = ParseCache(), {}, None
+        self.parse_cache, self.applied = ParseCache(), {}
 
 
 class OwnStores(Stores):
@@ -187,7 +176,7 @@ class OwnStores(Stores):
         """Begin to keep workspaces, in one transaction."""
         with self.ledger.write() as connection:
             numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
-            multilingual = catalog.multilingual_workspaces(connection)
+            multilingual = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
             remote = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE remote")
         opened = {one.ns: OwnIndex(self, number, one, number in multilingual) for number, one in numbers}
         for index in opened.values():
@@ -208,21 +197,12 @@ class OwnStores(Stores):
             raise StoreBroken(f"the text index has {text.count()} of {chunks} chunks", "memd doctor --fix")
         return text
 
-    def mend_text(self, index: OwnIndex) -> None:
-        """Put a text index aside that cannot be opened, and start an empty one; the caller fills it."""
-        self.suspect_text(index)
-        try:
-            _ = index.text
-        except StoreBroken as error:
-            log.warning("text index of workspace %d is broken, put aside and built again: %s", index.id, error)
-            self.renew_text(index)
-
     def has_text(self, index: OwnIndex) -> bool:
         """Whether there is a text index that holds what the ledger says; one that is not open need only exist."""
-        text = index.open_text
-        if text is None:
-            return (self.text_folder(index.id) / FORMAT_FILE).exists()
-        return text.count() == catalog.expected_text(self.ledger.reader, index.id)[1]
+        dirty, chunks = catalog.expected_text(self.ledger.reader, index.id)
+        if dirty or index.open_text is None:
+            return not dirty and (self.text_folder(index.id) / FORMAT_FILE).exists()
+        return index.open_text.count() == chunks
 
     def suspect_text(self, index: OwnIndex) -> None:
         """Let the text index be opened though it may not be what the ledger says; the caller compares them."""

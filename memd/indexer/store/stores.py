@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -98,6 +98,7 @@ class WorkspaceIndex(ABC):
         self.remote = False
         """Whether a Chroma server has its vectors, and nobody else."""
         self._remote: dict[int, ServerVectors] = {}
+        self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
         self._stores = stores
 
     @property
@@ -119,9 +120,17 @@ class WorkspaceIndex(ABC):
         """The same for one look at many workspaces: rows that are not loaded may be read and not kept."""
         return self.files
 
-    @abstractmethod
     def names(self) -> list[tuple[str, int]]:
-        """The names of files and their numbers."""
+        """The names of files and their numbers, except dates, which say nothing that the notes do not know."""
+        connection = self._stores.ledger.reader
+        stamp = catalog.files_stamp(connection, self.id)
+        if self._named[0] != stamp:
+            paths = catalog.paths(connection, self.id)
+            named = [
+                (composed(PurePosixPath(path).stem).casefold(), number) for path, number in paths if not date_of(path)
+            ]
+            self._named = stamp, named
+        return self._named[1]
 
     @abstractmethod
     def local_mirror(self, model: ActiveModel) -> Mirror | None:
@@ -154,11 +163,6 @@ class WorkspaceIndex(ABC):
     def vectors_of(self, model: int) -> VectorIndex | None:
         """The vectors of a model by its number; None when it is no longer in use."""
         return next((self.mirror_of(one) for one in self._stores.models if one.id == model), None)
-
-
-def named_files(files: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """The names of files and their numbers, except dates, which say nothing that the notes do not know."""
-    return [(composed(PurePosixPath(path).stem).casefold(), number) for path, number in files if not date_of(path)]
 
 
 class Stores:
