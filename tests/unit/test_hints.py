@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from memd.daemon.writer.hints import Hints
-from memd.daemon.writer.queue import Batch
+from memd.daemon.writer.queue import Batch, Hints
 
 
 def asked(hints: Hints) -> Future[None] | None:

@@ -1,9 +1,10 @@
 """The one thread that writes: takes tasks and changed paths, and brings the stores in step.
 
 What it does next, the most urgent first:
-    tasks     submitted by a handler or another thread, each answered by a future (queue.py, the longer in tasks.py)
-    changes   paths that the watcher saw or memd wrote, once they have settled (hints.py)
-    imports   what a scan found, in pieces, so that tasks and changes get in between (queue.py)
+    tasks     submitted by a handler or another thread, each answered by a future (the longer in tasks.py)
+    changes   paths that the watcher saw or memd wrote, once they have settled
+    imports   what a scan found, in pieces, so that tasks and changes get in between
+What waits for it, and whose turn it is, is in queue.py.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from typing import Any, TypeVar, TypeVarTuple
 from memd.config.schema import Settings
 from memd.daemon.process.health import Health, Stopping, log_failure
 from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, LOOKED, SAVED, UNEMBEDDED, UNLINKED, Events
-from memd.daemon.writer.hints import Hints
 from memd.daemon.writer.ledger_guard import LedgerGuard
-from memd.daemon.writer.queue import Batch, IndexingJob, Task, TaskQueue, Turn, slices
+from memd.daemon.writer.queue import Batch, Hints, IndexingJob, Task, TaskQueue, Turn, slices
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
@@ -194,8 +194,7 @@ class Worker:
             if index.unrestored:
                 why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"
                 self.health.set(trouble, why, "make room; memd restores the files by itself")
-            elif waiting or trouble in self.health.names:
-                self.health.clear(trouble)
+            elif self.health.clear(trouble) or waiting:
                 log.warning("the files of failed actions are restored: ns=%s actions=%s", ns, waiting)
 
     def _next(self) -> Callable[[], None] | None:
@@ -244,12 +243,12 @@ class Worker:
             if not isinstance(error, Exception):
                 raise
             return
-        if not isinstance(result, IndexingJob):
-            future.set_result(result)
-        elif result.total == 0:
-            future.set_result(result.report)
-        else:
+        if isinstance(result, IndexingJob):
             result.future = future
+            # There may be nothing to do.
+            result.progress(0)
+        else:
+            future.set_result(result)
 
     def _index(self, batch: Batch) -> None:
         more = False
