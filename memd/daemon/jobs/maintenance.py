@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from weakref import WeakKeyDictionary
 
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.process.health import Stopping
@@ -21,7 +20,6 @@ from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
 from memd.indexer.store.ledger import translated
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.segment import LINES
-from memd.indexer.store.text import TextIndex
 
 log = logging.getLogger("memd.maintenance")
 
@@ -43,10 +41,8 @@ class IndexMaintenance:
     def __init__(self, worker: Worker, embedding: Embedding) -> None:
         self.worker = worker
         self.embedding = embedding
-        self._warm: WeakKeyDictionary[TextIndex, int] = WeakKeyDictionary()
-        """How many large segments each index had when it was read ahead."""
-        self._begun: set[int] = set()
-        """The workspaces whose index was opened ahead."""
+        self._warm: dict[int, int] = {}
+        """How many large segments the index of each workspace had when it was read ahead."""
         self._join_from = 0.0
         self._thread: threading.Thread | None = None
 
@@ -57,6 +53,7 @@ class IndexMaintenance:
         if self.embedding.at_work:
             self.look_at_pieces()
         elif (cold := self._cold()) is not None:
+            self._warm.setdefault(cold.id, 0)
             self._begin(self._read_ahead, cold)
         else:
             self.look_at_pieces(MOST_LARGE)
@@ -64,33 +61,28 @@ class IndexMaintenance:
     def look_at_pieces(self, most: int = MANY_LARGE) -> None:
         """Begin to join an index that is in more pieces; called by the writer too."""
         if not self._occupied and time.monotonic() >= self._join_from:
-            many = (index for index, text in self._opened() if text.large > most or text.small > SMALL_EACH * most)
-            if (index := next(many, None)) is not None:
-                self._begin(partial(self._join, most), index)
+            for index in self.worker.stores.indexes.values():
+                text = index.open_text
+                if text is not None and (text.large > most or text.small > SMALL_EACH * most):
+                    self._begin(partial(self._join, most), index)
+                    return
 
     @property
     def _occupied(self) -> bool:
         return self.embedding.warming or (self._thread is not None and self._thread.is_alive())
 
-    def _opened(self) -> list[tuple[OwnIndex, TextIndex]]:
-        indexes = self.worker.stores.indexes.values()
-        return [(index, text) for index in indexes if (text := index.open_text) is not None]
-
     def _cold(self) -> OwnIndex | None:
-        """An index that was not read ahead since an import."""
-        cold = (index for index, text in self._opened() if self._warm.get(text) != text.large)
-        return next(cold, None) or self._unopened()
+        """An index that was not read ahead since an import, or, where there is room for all, one that nobody has asked.
 
-    def _unopened(self) -> OwnIndex | None:
-        """An index that nobody has asked yet, where there is room for all; one that was closed again is left alone."""
+        One that was closed again is left alone.
+        """
         stores = self.worker.stores
-        if not stores.all_fit:
-            return None
-        closed = (index for index in stores.indexes.values() if index.open_text is None)
-        index = next((index for index in closed if index.id not in self._begun), None)
-        if index is not None:
-            self._begun.add(index.id)
-        return index
+        for index in stores.indexes.values():
+            text = index.open_text
+            unasked = text is None and stores.all_fit and index.id not in self._warm
+            if unasked or (text is not None and self._warm.get(index.id) != text.large):
+                return index
+        return None
 
     def _begin(self, work: Callable[[OwnIndex], None], index: OwnIndex) -> None:
         self._thread = threading.Thread(target=self._run, args=(work, index), name="memd-maintenance", daemon=True)
@@ -118,7 +110,7 @@ class IndexMaintenance:
             self.worker.submit(verify_text, self.worker, index.workspace.ns).result()
             return
         # Noted also when it fails: a question will find the damage, and it is repaired then.
-        self._warm[text] = text.large
+        self._warm[index.id] = text.large
         text.postings().warm()
 
     def _join(self, most: int, index: OwnIndex) -> None:
