@@ -170,18 +170,19 @@ def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, t
 
 def test_the_vectors_of_pieces_are_read_from_a_file_that_is_mended_or_done_without(tmp_path: Path) -> None:
     table = np.random.default_rng(7).integers(0, 256, (1_000, 512), np.uint8)
-    pieces, path = np.array([999, 0, 7, 7, 500]), tmp_path / "model" / "multilingual-0db5.table"
+    pieces, cache = np.array([999, 0, 7, 7, 500]), tmp_path / "model"
     for content in (None, b"damaged", table.tobytes()):
-        if content is not None:
-            path.write_bytes(content)
-        on_disk = multilingual._on_disk(table, path)
+        for path in cache.glob("*"):
+            path.write_bytes(content or b"")
+        on_disk = multilingual._on_disk(table, cache)
         assert isinstance(on_disk, multilingual.PieceTable) and (on_disk[pieces] == table[pieces]).all()
-        (path.parent / "multilingual-of-before.table").touch()
-        (path.parent / "multilingual-interrupted.tmp").touch()
-    multilingual._on_disk(table, path)
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    (path,) = cache.iterdir()
+    (cache / "multilingual-of-before.table").touch()
+    (cache / ".multilingual-interrupted.tmp").touch()
+    multilingual._on_disk(table, cache)
+    assert list(cache.iterdir()) == [path]
     os.truncate(path, 100_000)
     with pytest.raises(ModelUnavailable, match="cut short"):
         on_disk[pieces]
     (tmp_path / "taken").write_text("a file")
-    assert multilingual._on_disk(table, tmp_path / "taken" / "multilingual.table") is table
+    assert multilingual._on_disk(table, tmp_path / "taken") is table

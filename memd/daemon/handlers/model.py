@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +13,11 @@ from memd.config.schema import EmbeddingSettings
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.errors import ModelUnavailable, UsageError
 from memd.exam import Probe
+from memd.indexer.model.embedder import Embedder, load_embedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store.stores import Stores
 from memd.indexer.views import overview
 from memd.protocol.methods.exam import ModelTryRequest
-
-if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
 
 MOST_PROBES, MOST_PASSAGES = 60, 500
 """Enough to see a difference of ten points, few enough for a minute."""
@@ -31,14 +28,11 @@ OLLAMA_PORT = ":11434"
 
 @handles(ModelTryRequest)
 async def try_model(ctx: HandlerContext, request: ModelTryRequest, call: IncomingCall) -> Result:
-    from memd.indexer.model.embedder import load_embedder
-
     await ctx.model_loaded()
     if (serving := ctx.stores.serving) is None:
         raise ModelUnavailable("no embedding model is in use that another one could be compared with", "memd status")
     probes, passages = await ctx.read(_chosen, ctx.stores)
     other = await ctx.read(load_embedder, _settings(ctx.settings.embedding, request), ctx.embedding.model_folder)
-    assert other is not None, "the provider is a server or a folder"
     try:
         tried = [await _tried(ctx, embedder, probes, passages) for embedder in (serving.embedder, other)]
     finally:

@@ -18,6 +18,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import left_out, matcher, newest_first, refusal, scan
 from memd.indexer.maintenance import backups, rebuild
+from memd.indexer.model.embedder import load_embedder
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import chroma_place
@@ -168,12 +169,9 @@ def _outline(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _load_model(stores: OwnStores, settings: Settings) -> None:
-    from memd.indexer.model.embedder import load_embedder
-
     embedder = load_embedder(settings.embedding, stores.folder / "model")
-    if embedder is not None:
-        embedder.embed(["one real run"])
-        stores.use_model(embedder, settings.embedding.source)
+    embedder.embed(["one real run"])
+    stores.use_model(embedder, settings.embedding.source)
 
 
 def _chroma_folder(stores: OwnStores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:

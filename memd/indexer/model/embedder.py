@@ -1,39 +1,41 @@
-"""Turns texts into unit vectors."""
+"""Turns texts into unit vectors: with the model that comes with memd, or an ONNX export."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd import installation
-from memd.config.schema import SERVERS
+from memd.config.schema import SERVERS, EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model import granite, onnx_export
-from memd.indexer.model.onnx_export import HINT
+from memd.indexer.model import granite
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
-from memd.indexer.model.prepared_files import digest_of_parts
+from memd.indexer.model.prepared_files import digest_of, digest_of_parts
 from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-    from memd.config.schema import EmbeddingSettings
-
 _MOST_CHARS = 64  # of a token: text beyond the last token that the model takes is not tokenised
 TAKEN = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
 POOLED_OUTPUT = "sentence_embedding"
 """The name that exports give to an output of one vector a text."""
+HINT = "Check embedding.path in the config; with embedding.provider = none memd searches text only."
+MAX_TOKENS = 512
+"""Of a model that does not say how many it takes."""
+NAMES = ("model", "onnx/model", "onnx/model_quantized", "onnx/model_int8")
+"""The graph, the first that there is, before any other `onnx/model*.onnx`: 8 bits suit a processor."""
 
-_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Embedder(Protocol):
@@ -66,13 +68,13 @@ class Embedder(Protocol):
         """The number of tokens of a text, even if it is more than the model takes."""
 
 
-def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
-    """The embedder that the settings name, None for `provider = none`; never downloads anything.
+def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder:
+    """The embedder that the settings name, which must not be `none`; never downloads anything.
 
     For tests, `MEMD_TEST_EMBEDDER=hash` in the environment gives the HashEmbedder.
     """
     if settings.provider == "none":
-        return None
+        raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
     if settings.provider in SERVERS:
         # Not before it is needed: httpx takes a while to load.
         from memd.indexer.model.embedding_server import ServerEmbedder
@@ -86,40 +88,103 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder | None:
 
 
 def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:
-    """The model that comes with memd, in 8 bits if onnxruntime can run that, else in fp32."""
+    """The model that comes with memd."""
     model = granite.read_pack(pack or granite.find_pack())
     tokenizer = _tokenizer(model.tokenizer, granite.MODEL_NAME)
     tokenizer.enable_truncation(granite.MAX_TOKENS)
-    try:
-        return _granite(model, granite.Precision.INT8, tokenizer, cache, threads)
-    except ModelUnavailable as error:
-        _log.warning("the 8-bit model cannot run, trying fp32: %s", error)
-    return _granite(model, granite.Precision.FP32, tokenizer, cache, threads)
-
-
-def _granite(
-    pack: granite.Pack, precision: granite.Precision, tokenizer: Tokenizer, cache: Path, threads: int
-) -> Embedder:
-    """The built-in model in one precision; both have one fingerprint, since their vectors differ only by rounding."""
-    session = _session(granite.graph(pack, precision, cache), threads, granite.MODEL_NAME)
-    fingerprint = digest_of_parts(pack.sha256, "cls", "True", str(granite.MAX_TOKENS))
+    session = _session(granite.graph(model, cache), threads, granite.MODEL_NAME)
+    fingerprint = digest_of_parts(model.sha256, "cls", "True", str(granite.MAX_TOKENS))
     embedder = OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS)
     embedder.scale = ModelScale(FITTED, FITTED)
     return embedder
 
 
+# --- an ONNX export as people find it -----------------------------------------------------------------------------
+
+
 def load_export(settings: EmbeddingSettings) -> Embedder:
-    """The user's own model: an ONNX export with its tokenizer."""
-    export = onnx_export.read_export(settings)
-    tokenizer = _tokenizer(export.tokenizer, str(export.graph))
-    if export.most_tokens or tokenizer.truncation is None:
-        tokenizer.enable_truncation(export.most_tokens or onnx_export.MAX_TOKENS)
-    session = _session(export.graph, settings.threads, str(export.graph))
-    if export.projected and POOLED_OUTPUT not in {one.name for one in session.get_outputs()}:
-        raise ModelUnavailable(f"{export.graph} lacks the layer after the pooling, and {POOLED_OUTPUT}.", HINT)
+    """The user's own model: an ONNX export with its tokenizer, used as sentence-transformers' files and the settings
+    say; ModelUnavailable if it is incomplete."""
+    folder, graph = _places(settings.path or settings.model)
+    content = _read(folder / "tokenizer.json", Path.read_bytes)
+    modules = _json(folder, "modules.json", list)
+    pooling = settings.pooling if settings.pooling != "auto" else _pooling(folder, modules)
+    length = settings.max_tokens or int(_json(folder, "sentence_bert_config.json", dict).get("max_seq_length") or 0)
+    prompts = _json(folder, "config_sentence_transformers.json", dict).get("prompts") or {}
+    before_note = settings.document_prefix or prompts.get("document") or prompts.get("passage") or ""
+    before_question = settings.query_prefix or prompts.get("query") or ""
+    weights = [_read(path, digest_of) for path in sorted(graph.parent.glob(f"{graph.name}*")) if path.is_file()]
+    said = [str(part) for part in (length, before_note) if part]
+    parts = *weights, hashlib.sha256(content).hexdigest(), pooling, str(settings.normalize), *said
+    tokenizer, most_tokens = _tokenizer(content, str(graph)), length or _shortest(folder)
+    if most_tokens or tokenizer.truncation is None:
+        tokenizer.enable_truncation(most_tokens or MAX_TOKENS)
+    session = _session(graph, settings.threads, str(graph))
+    projected = any(str(one.get("type")).endswith(".Dense") for one in modules)
+    if projected and POOLED_OUTPUT not in {one.name for one in session.get_outputs()}:
+        raise ModelUnavailable(f"{graph} lacks the layer after the pooling, and {POOLED_OUTPUT}.", HINT)
+    name, prefixes = folder.resolve().name, (before_note, before_question)
     return OnnxEmbedder(
-        export.name, export.fingerprint, session, tokenizer, export.pooling, settings.normalize, export.prefixes
+        name, digest_of_parts(*parts), session, tokenizer, Pooling(pooling), settings.normalize, prefixes
     )
+
+
+def _places(name: str) -> tuple[Path, Path]:
+    """The folder of an export and its graph."""
+    if not name:
+        raise ModelUnavailable("embedding.path does not say where the model is.", HINT)
+    try:
+        place = Path(name).expanduser()
+    except RuntimeError as error:
+        raise ModelUnavailable(f"The embedding model {name} cannot be found: {error}", HINT) from error
+    if place.suffix == ".onnx":
+        return (place.parent.parent if place.parent.name == "onnx" else place.parent), place
+    if not place.is_dir():
+        raise ModelUnavailable(f"The embedding model {place} cannot be found: there is no such folder.", HINT)
+    usual = [place / f"{name}.onnx" for name in NAMES]
+    graph = next((one for one in (*usual, *sorted(place.glob("onnx/model*.onnx"))) if one.is_file()), None)
+    if graph is None:
+        raise ModelUnavailable(f"The embedding model {place} has no model.onnx and no onnx/model*.onnx.", HINT)
+    return place, graph
+
+
+def _pooling(folder: Path, modules: list[Any]) -> str:
+    """How the tokens' vectors become one; the first token's where nothing says it."""
+    place = next((one["path"] for one in modules if str(one.get("type")).endswith(".Pooling")), "1_Pooling")
+    known = _json(folder, f"{place}/config.json", dict)
+    modes = [name.removeprefix("pooling_mode_") for name, on in known.items() if on is True and "pooling_mode" in name]
+    names = {"cls_token": "cls", "mean_tokens": "mean"}
+    mode = "+".join(names.get(name, name) for name in modes) or str(known.get("pooling_mode") or Pooling.CLS)
+    if mode not in list(Pooling):
+        raise ModelUnavailable(f"The embedding model {folder} wants the pooling {mode}; memd has cls and mean.", HINT)
+    return mode
+
+
+def _shortest(folder: Path) -> int:
+    """The length of a model that has fewer positions than most; 0 for others."""
+    positions = int(_json(folder, "config.json", dict).get("max_position_embeddings") or MAX_TOKENS)
+    return positions if positions < MAX_TOKENS else 0
+
+
+def _json(folder: Path, name: str, kind: type[T]) -> T:
+    """A file that may be there; empty if it is not."""
+    if not (folder / name).is_file():
+        return kind()
+    content = _read(folder / name, lambda path: json.loads(path.read_bytes()))
+    if not isinstance(content, kind):
+        raise ModelUnavailable(f"{folder / name} is not what sentence-transformers writes.", HINT)
+    return content
+
+
+def _read(path: Path, read: Callable[[Path], T]) -> T:
+    try:
+        return read(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name, or no JSON
+        reason = getattr(error, "strerror", None) or error
+        raise ModelUnavailable(f"{path} cannot be read: {reason}.", HINT) from error
+
+
+# --- onnxruntime --------------------------------------------------------------------------------------------------
 
 
 def _missing(library: str, error: ImportError) -> ModelUnavailable:

@@ -19,6 +19,8 @@ from pathlib import Path
 from memd.child import Child, ChildGone, end_with_the_parent, serve
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
+from memd.indexer.model import multilingual
+from memd.indexer.model.embedder import load_embedder
 from memd.indexer.model.pooling import Vectors
 
 NICE = 10
@@ -68,15 +70,11 @@ class EmbeddingProcess:
 
 def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     """Embed what comes, until the other end is closed."""
-    from memd.indexer.model import multilingual
-    from memd.indexer.model.embedder import load_embedder
-
     os.nice(NICE)
     connection = socket.socket(fileno=int(descriptor))
     end_with_the_parent(connection)
     known = EmbeddingSettings(**json.loads(settings))
     embedder = multilingual.load(Path(cache)) if foreign == "1" else load_embedder(known, Path(cache))
-    assert embedder is not None, "the daemon asks for a process only where it has a model"
     serve(connection, embedder.embed)
 
 

@@ -79,26 +79,26 @@ class Api:
     path: str
     options: dict[str, Any]
     """The parts of a call beside the model and the texts."""
-    rows: Callable[[Any], list[list[float]]]
-    """The vectors in an answer; KeyError, TypeError or ValueError if that is not what it is."""
     hint: str
-
-
-def _openai_rows(answer: Any) -> list[list[float]]:
-    return [one["embedding"] for one in sorted(answer["data"], key=lambda one: int(one["index"]))]
 
 
 APIS = {
     "ollama": Api(
         "http://localhost:11434", "nomic-embed-text", "/api/embed", {"truncate": True},
-        lambda answer: answer["embeddings"],
         "Is Ollama running (ollama serve), and has it the model (ollama pull {model})?",
     ),
     "openai": Api(
         "https://api.openai.com/v1", "text-embedding-3-small", "/embeddings", {"encoding_format": "float"},
-        _openai_rows, "Check embedding.url, embedding.model and the key.",
+        "Check embedding.url, embedding.model and the key.",
     ),
 }  # fmt: skip
+
+
+def _rows(answer: Any) -> list[list[float]]:
+    """The vectors in an answer; KeyError, TypeError or ValueError if that is not what it is."""
+    if "embeddings" in answer:
+        return list(answer["embeddings"])
+    return [one["embedding"] for one in sorted(answer["data"], key=lambda one: int(one["index"]))]
 
 
 class TryAgain(ModelUnavailable):
@@ -135,14 +135,12 @@ class Breaker:
             # One call has a look; the others wait for what it finds.
             self._close()
 
-    def failed(self, why: str) -> None:
+    def leave(self, trouble: str = "") -> None:
+        """After a call; why it failed, if it did."""
         with self._lock:
-            self.trouble, self._failures = why, self._failures + 1
+            self.trouble, self._failures = trouble, self._failures + 1 if trouble else 0
+            self._closed_until = 0.0
             self._close()
-
-    def went_well(self) -> None:
-        with self._lock:
-            self.trouble, self._failures, self._closed_until = "", 0, 0.0
 
     def _close(self) -> None:
         if self._failures >= FAILURES:
@@ -254,12 +252,12 @@ class ServerEmbedder(Measured):
                 raise
             return self._divided(texts)
         except ModelUnavailable as error:
-            breaker.failed(error.message)
+            breaker.leave(error.message)
             self.on_change(self.trouble)
             raise
         if breaker.trouble:
             _log.info("the embedding server is back")
-        breaker.went_well()
+        breaker.leave()
         self.on_change(self.trouble)
         return rows
 
@@ -336,7 +334,7 @@ class ServerEmbedder(Measured):
 
     def _checked(self, answer: Any, count: int) -> Vectors:
         try:
-            rows = np.array(self._api.rows(answer), np.float32)
+            rows = np.array(_rows(answer), np.float32)
         except (KeyError, TypeError, ValueError) as error:
             raise self._again("gave an answer without vectors, or with vectors of different lengths") from error
         if rows.ndim != 2 or len(rows) != count:

