@@ -284,27 +284,8 @@ class Mirror:
         return vectors
 
     def nearest(self, vectors: Vectors, depth: int) -> list[dict[int, float]]:
-        """The chunks nearest to each of some vectors, with their cosines.
-
-        The owner may change rows between two slices. A chunk that is missed then is new, and is compared in turn.
-        """
-        best = np.full((len(vectors), depth), -np.inf, np.float32)
-        whose = np.zeros((len(vectors), depth), np.int64)
-        all_ids = self._ids()
-        for at in range(0, len(all_ids), BLOCK):
-            ids = all_ids[at : at + BLOCK].copy()
-            first, second = self._blocks[at // BLOCK, :, : len(ids)].astype(np.float32)
-            first += second / np.float32(FINE)
-            scores = (vectors @ first.T) * self._heads["scale"][at : at + len(ids)].astype(np.float32)
-            scores = np.where(ids == EMPTY, -np.inf, scores)
-            scores = np.concatenate((best, scores), axis=1)
-            ids = np.concatenate((whose, np.broadcast_to(ids, (len(vectors), len(ids)))), axis=1)
-            top = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
-            best, whose = np.take_along_axis(scores, top, axis=1), np.take_along_axis(ids, top, axis=1)
-        return [
-            {int(chunk): float(score) for chunk, score in zip(chunks, scores, strict=True) if np.isfinite(score)}
-            for chunks, scores in zip(whose, best, strict=True)
-        ]
+        """The chunks nearest to each of some vectors, with their cosines."""
+        return [dict(self.search(vector, depth)) for vector in vectors]
 
 
 def _in_bytes(vectors: Vectors) -> tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.float64]]:
