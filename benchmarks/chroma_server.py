@@ -19,8 +19,9 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from benchmarks.home import Home, workplace
+from memd.config.schema import VectorsSettings
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.store.chroma_server import ChromaClient, ServerAddress
+from memd.indexer.store.chroma_server import ChromaClient
 from memd.protocol.client import Client
 
 WORDS = [f"{a}{b}" for a in "kettle router apple photo train lamp river garden paper".split() for b in range(60)]
@@ -156,7 +157,7 @@ def measure(home: ServerHome, chroma: RunningChroma, questions: list[str]) -> No
     )
     ledger = client.status()["clock"].split(":")[1]
     url = f"http://127.0.0.1:{chroma.port}"
-    server = ChromaClient(ServerAddress(url, "default_tenant", "default_database", "", ledger))
+    server = ChromaClient(VectorsSettings(url=url), ledger)
     ask(home, client, server, questions[:10])
     ask(home, client, server, questions)
     home.stop()

@@ -107,7 +107,7 @@ def held(collection: Collection | None) -> set[str]:
         if store.following:
             store.wait_in_step()
         with suppress(StoreBroken):
-            return set(store.wait_open().page(collection.name, 0, 100_000))
+            return set(store.wait_open().digests(collection.name))
         collection.compare()
     raise AssertionError("the collection does not come back")
 
@@ -115,7 +115,7 @@ def held(collection: Collection | None) -> set[str]:
 def wanted(collection: Collection | None) -> set[str]:
     """The texts that it is to hold."""
     assert collection is not None
-    return {digest for _, digest in collection.source.page(0, 100_000)}
+    return {digest for page in collection.pages() for digest in page}
 
 
 def row(digest: str, text: str) -> CollectionRow:

@@ -202,16 +202,22 @@ def test_langchain_reads_the_collection_as_the_cookbook_shows(
 def test_a_copy_with_the_same_place_is_found_out_by_its_token(tmp_path: Path, chroma: RunningChroma) -> None:
     """As where a whole machine was copied: then nothing tells the two apart but who wrote last."""
     settings = VectorsSettings(engine="server", url=chroma.url)
-    first = ServerHost(settings, tmp_path, "ledger").open()
+
+    def opened(take_over: bool = False) -> ServerHost:
+        host = ServerHost(settings, tmp_path, "ledger", take_over)
+        host.open()
+        return host
+
+    first = opened()
     copied = (tmp_path / "chroma-owner").read_text()
     first.add("ws-1-model-1", [row("a" * 32, "one")])
-    ServerHost(settings, tmp_path, "ledger").open().add("ws-1-model-1", [row("b" * 32, "two")])
+    opened().add("ws-1-model-1", [row("b" * 32, "two")])
     with pytest.raises(StoreBroken, match="belong to another memd"):
         first.add("ws-1-model-1", [row("c" * 32, "three")])
     (tmp_path / "chroma-owner").write_text(copied)
     with pytest.raises(StoreBroken, match="belong to another memd"):
-        ServerHost(settings, tmp_path, "ledger").open()
-    assert ServerHost(settings, tmp_path, "ledger", take_over=True).open().counts() == {"ws-1-model-1": 2}
+        opened()
+    assert opened(take_over=True).look([]) == {"ws-1-model-1": 2}
 
 
 def test_a_wiped_server_is_noticed_while_nobody_writes(home: Home, workspace: Path, chroma: RunningChroma) -> None:

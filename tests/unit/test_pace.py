@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memd.config.schema import EmbeddingSettings
-from memd.daemon.embedding import pace
-from memd.daemon.embedding.pace import LONGEST_REST, on_battery, rest
+from memd.daemon.embedding import backlog
+from memd.daemon.embedding.backlog import LONGEST_REST, on_battery, rest
 from memd.indexer.model.embedding_process import EmbeddingProcess
 
 
@@ -31,9 +31,9 @@ def test_a_machine_runs_on_battery_while_its_own_is_used_up(tmp_path: Path) -> N
 
 
 def test_the_rests_leave_the_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "on_battery", lambda: False)
+    monkeypatch.setattr(backlog, "on_battery", lambda: False)
     assert (rest(2.0, 1.0), rest(2.0, 0.5), rest(2.0, 0.05)) == (0.0, 2.0, LONGEST_REST)
-    monkeypatch.setattr(pace, "on_battery", lambda: True)
+    monkeypatch.setattr(backlog, "on_battery", lambda: True)
     assert (rest(2.0, 1.0), rest(1.0, 0.5)) == (2.0, 3.0)
 
 

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from memd import child as child_module
-from memd.child import start_child
+from memd.child import Child, start_child
 from memd.errors import LedgerDamaged, MemdError
-from memd.indexer.indexing import ingest
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import cache_folder, chroma, chroma_process, vectors
-from memd.indexer.store.chroma import ChromaFolder, ChromaProcess, CollectionRow
-from memd.indexer.store.vectors import Collection, CollectionSource, SentRows, VectorStore
+from memd.indexer.store.chroma import ChromaFolder, CollectionRow
+from memd.indexer.store.vector_table import SentRows, mark_sent
+from memd.indexer.store.vectors import Collection, VectorStore
 from tests.conftest import PATIENCE, forge
 from tests.faults.agreement import SOAK, eventually
 from tests.forge import Forged
@@ -86,10 +86,22 @@ def store_of(lab: Lab) -> VectorStore:
     return lab.stores.vectors
 
 
-def child_of(lab: Lab) -> ChromaProcess:
-    child = store_of(lab).wait_open()
-    assert isinstance(child, ChromaProcess)
-    return child
+def folder_of(lab: Lab) -> ChromaFolder:
+    """The folder, opened."""
+    folder = store_of(lab).wait_open()
+    assert isinstance(folder, ChromaFolder)
+    return folder
+
+
+def pid_of(folder: ChromaFolder) -> int:
+    assert folder.child is not None
+    return folder.child.process.pid
+
+
+def opened(path: Path) -> ChromaFolder:
+    folder = ChromaFolder(path)
+    folder.open()
+    return folder
 
 
 def in_step(lab: Lab) -> bool:
@@ -108,7 +120,7 @@ def nudge(store: VectorStore) -> None:
 def test_equal_texts_are_one_row(lab: Lab) -> None:
     collection = filled(lab, *["HEARTBEAT_OK"] * 6, "Something happened.")
     assert len(held(collection)) == 2 and len(lab.stores.index("agent").text.ids()) == 7
-    (beat,) = [row for row in collection.source.rows(wanted(collection)) if row.document.endswith("HEARTBEAT_OK")]
+    (beat,) = [row for row in collection.rows(wanted(collection)) if row.document.endswith("HEARTBEAT_OK")]
     assert beat.metadata["copies"] == 6
 
 
@@ -124,44 +136,50 @@ def test_a_text_stays_until_its_last_chunk_goes(lab: Lab) -> None:
 def test_an_index_that_has_more_room_for_dropped_rows_than_for_others_is_made_again(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "LOOK_EVERY", 100)
+    monkeypatch.setattr(vectors, "LEAST_ROWS", 100)
     collection = filled(lab, "The first.")
-    most = 0
+    most, drop = [0], ChromaFolder.drop
+
+    def noted(folder: ChromaFolder, name: str, digests: Sequence[str]) -> tuple[int, int]:
+        places, rows = drop(folder, name, digests)
+        most.append(places)
+        return places, rows
+
+    monkeypatch.setattr(ChromaFolder, "drop", noted)
     for nth in range(8):
         lab.save(notes(*(f"Beat {nth}, number {number}." for number in range(300))))
         lab.embed()
         assert held(collection) == wanted(collection)
-        most = max(most, child_of(lab).places(collection.name))
-    assert in_step(lab) and 300 < most < 1_900, "2,400 texts were there in all"
+    assert in_step(lab) and 300 < max(most) < 1_900, "2,400 texts were there in all"
     assert len(list((lab.folder / "state" / "chroma").glob("*/length.bin"))) <= 1, "the former index is gone"
 
 
 def test_what_is_touched_follows_in_bounded_batches(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "BATCH", 3)
     sizes: list[int] = []
-    add = ChromaProcess.add
+    add = ChromaFolder.add
 
-    def noted(child: ChromaProcess, name: str, rows: Sequence[CollectionRow]) -> None:
+    def noted(folder: ChromaFolder, name: str, rows: Sequence[CollectionRow]) -> None:
         sizes.append(len(rows))
-        add(child, name, rows)
+        add(folder, name, rows)
 
-    monkeypatch.setattr(ChromaProcess, "add", noted)
+    monkeypatch.setattr(ChromaFolder, "add", noted)
     filled(lab, *(f"Beat number {nth}." for nth in range(10)))
     assert sum(sizes) == 10 and max(sizes) == 3
 
 
 def test_a_collection_made_anew_has_nothing_of_before(lab: Lab) -> None:
     collection = filled(lab, "One.", "Two.")
-    child_of(lab).add(collection.name, [row("f" * 32, "stray")])
+    folder_of(lab).add(collection.name, [row("f" * 32, "stray")])
     collection.renew()
     assert collection.wait_renewed(60) == "" and held(collection) == wanted(collection)
 
 
 def test_collections_that_nobody_wants_are_deleted(lab: Lab) -> None:
     filled(lab, "One.")
-    child_of(lab).add("ws-99-model-1", [row("f" * 32, "stray")])
+    folder_of(lab).add("ws-99-model-1", [row("f" * 32, "stray")])
     lab.stores.forget(lab.stores.index("agent"))
-    assert in_step(lab) and child_of(lab).counts() == {}
+    assert in_step(lab) and folder_of(lab).look([]) == {}
 
 
 # --- the process ------------------------------------------------------------------------------------------------
@@ -180,22 +198,22 @@ def test_a_killed_process_is_started_again_and_compared(lab: Lab) -> None:
     told: list[MemdError | None] = []
     store_of(lab).on_trouble = told.append
     collection = filled(lab, "One.", "Two.")
-    first = child_of(lab)
-    os.kill(first.pid, signal.SIGKILL)
+    first = pid_of(folder_of(lab))
+    os.kill(first, signal.SIGKILL)
     lab.save(notes("One.", "Three."))
     lab.embed()
     eventually(lambda: in_step(lab))
-    assert held(collection) == wanted(collection) and child_of(lab).pid != first.pid
+    assert held(collection) == wanted(collection) and pid_of(folder_of(lab)) != first
     assert "signal 9" in str(told[0]) and told[-1] is None and not store_of(lab).trouble
 
 
 def test_a_process_that_hangs_is_killed_and_nobody_waits(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = filled(lab, "One.", "Two.")
-    child = child_of(lab)
+    child = pid_of(folder_of(lab))
     monkeypatch.setattr(chroma, "ANSWER_SECONDS", 0.5)
-    os.kill(child.pid, signal.SIGSTOP)
+    os.kill(child, signal.SIGSTOP)
     lab.save(notes("Two."))
-    eventually(lambda: not Path(f"/proc/{child.pid}").exists())
+    eventually(lambda: not Path(f"/proc/{child}").exists())
     monkeypatch.setattr(chroma, "ANSWER_SECONDS", 60.0)
     lab.save(notes("Three."))
     lab.embed()
@@ -207,19 +225,19 @@ def test_a_process_that_may_not_grow_is_started_again(lab: Lab, monkeypatch: pyt
     # From nothing: one that was copied from another has room left that it need not ask for.
     monkeypatch.setattr(child_module, "start_child", start_child)
     collection = filled(lab, "One.", "Two.")
-    child = child_of(lab)
-    size, *_, data, _ = (int(pages) * resource.getpagesize() for pages in _statm(child.pid))
-    resource.prlimit(child.pid, resource.RLIMIT_AS, (size, size))
+    child = pid_of(folder_of(lab))
+    size, *_, data, _ = (int(pages) * resource.getpagesize() for pages in _statm(child))
+    resource.prlimit(child, resource.RLIMIT_AS, (size, size))
     # What a thread has reserved counts for its size already, and only here when it is used.
-    resource.prlimit(child.pid, resource.RLIMIT_DATA, (data, data))
+    resource.prlimit(child, resource.RLIMIT_DATA, (data, data))
     # How much room it has without asking for more is chance: until it has none.
     for rows in range(2_000, 20_000, 2_000):
         lab.save(notes(*(f"Number {nth}." for nth in range(rows))))
         lab.embed()
         eventually(lambda: in_step(lab))
-        if child_of(lab).pid != child.pid:
+        if pid_of(folder_of(lab)) != child:
             break
-    assert child_of(lab).pid != child.pid
+    assert pid_of(folder_of(lab)) != child
     assert held(collection) == wanted(collection)
 
 
@@ -231,16 +249,17 @@ def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.M
     collection = filled(lab, "One.")
     monkeypatch.setattr(vectors, "PAUSES", (0.01,))
     left = [vectors.GIVEN_UP]
-    opened = ChromaProcess.opened
+    child = pid_of(folder_of(lab))
 
-    def killed(child: ChromaProcess) -> str:
-        if left[0]:
-            left[0] -= 1
-            os.kill(child.pid, signal.SIGKILL)
-        return opened(child)
+    class Killed(Child):
+        def __init__(self, *arguments: str) -> None:
+            super().__init__(*arguments)
+            if left[0]:
+                left[0] -= 1
+                os.kill(self.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(ChromaProcess, "opened", killed)
-    os.kill(child_of(lab).pid, signal.SIGKILL)
+    monkeypatch.setattr(chroma, "Child", Killed)
+    os.kill(child, signal.SIGKILL)
     collection.compare()
     eventually(lambda: in_step(lab))
     assert held(collection) == wanted(collection) and left == [0]
@@ -249,20 +268,20 @@ def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.M
 
 def test_it_rests_when_there_is_nothing_to_do(lab: Lab) -> None:
     collection = filled(lab, "One.", "Two.")
-    store, child, folder = store_of(lab), child_of(lab), lab.folder / "state" / "chroma"
+    store, child, folder = store_of(lab), pid_of(folder_of(lab)), lab.folder / "state" / "chroma"
     store.rest_seconds = 0.0
     nudge(store)
-    eventually(lambda: not Path(f"/proc/{child.pid}").exists())
+    eventually(lambda: not Path(f"/proc/{child}").exists())
     eventually(lambda: cache_folder.counts(folder) == {collection.name: 2})
     store.rest_seconds = 60.0
-    assert held(collection) == wanted(collection) and child_of(lab).pid != child.pid
+    assert held(collection) == wanted(collection) and pid_of(folder_of(lab)) != child
 
 
 def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "MOST_LOADED", 2)
     collections = [lab.add(notes(f"Agent {nth} is here."), f"agent{nth}").collection for nth in range(3)]
     assert in_step(lab)
-    eventually(lambda: store_of(lab)._rows is None)
+    eventually(lambda: not store_of(lab).is_open)
     for collection in filter(None, collections):
         assert held(collection) == wanted(collection)
 
@@ -271,18 +290,19 @@ def test_chroma_keeps_a_bounded_number_of_indexes(lab_in_memory: Lab, monkeypatc
     lab = lab_in_memory
     # It is asked behind the store's back, and a store with nothing to do lets it end.
     store_of(lab).rest_seconds = 3600.0
-    child, before = child_of(lab), resource.getrlimit(resource.RLIMIT_NOFILE)
+    folder, before = folder_of(lab), resource.getrlimit(resource.RLIMIT_NOFILE)
     # Once it has looked through them: collections that no workspace has are removed when it opens them.
     assert in_step(lab)
     for nth in range(260):
-        child.add(f"ws-{nth}", [row(f"text {nth}", f"agent {nth}")])
-    held = [os.readlink(file) for file in Path(f"/proc/{child.pid}/fd").iterdir()]
+        folder.add(f"ws-{nth}", [row(f"text {nth}", f"agent {nth}")])
+    child = pid_of(folder)
+    held = [os.readlink(file) for file in Path(f"/proc/{child}/fd").iterdir()]
     indexes = {Path(file).parent for file in held if file.endswith("data_level0.bin")}
     assert 0 < len(indexes) < 200
-    assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == before
+    assert resource.prlimit(child, resource.RLIMIT_NOFILE) == before
     for nth in (0, 7, 130, 259):
-        child.add(f"ws-{nth}", [row("another", "agent")])
-        assert child.held(f"ws-{nth}", ["another", f"text {nth}"]) == {"another", f"text {nth}"}
+        folder.add(f"ws-{nth}", [row("another", "agent")])
+        assert set(folder.digests(f"ws-{nth}")) == {"another", f"text {nth}"}
 
 
 def test_a_folder_that_was_closed_well_is_trusted(lab: Lab) -> None:
@@ -296,11 +316,12 @@ def test_a_folder_that_was_closed_well_is_trusted(lab: Lab) -> None:
 
 def test_it_is_opened_where_the_counts_differ_and_nowhere_else(lab: Lab) -> None:
     collection = filled(lab, "One.", "Two.")
-    ingest.mark_sent(lab.stores, SentRows(store_of(lab)._sent))
+    with lab.stores.ledger.write() as connection:
+        mark_sent(connection, SentRows(store_of(lab)._sent))
     store_of(lab).close()
     lab.stores.use_vectors(VectorStore(lab.stores.ledger, ChromaFolder(lab.folder / "state" / "chroma")))
-    assert in_step(lab) and store_of(lab)._rows is None
-    child_of(lab).drop(collection.name, sorted(wanted(collection))[:1])
+    assert in_step(lab) and not store_of(lab).is_open
+    folder_of(lab).drop(collection.name, sorted(wanted(collection))[:1])
     store_of(lab).close()
     lab.stores.use_vectors(VectorStore(lab.stores.ledger, ChromaFolder(lab.folder / "state" / "chroma")))
     assert in_step(lab) and held(lab.stores.index("agent").collection) == wanted(collection)
@@ -312,33 +333,33 @@ def test_a_damaged_folder_is_put_aside(lab: Lab) -> None:
     host = ChromaFolder(lab.folder / "state" / "chroma")
     (host.folder / "chroma.sqlite3").write_bytes(b"\0" * 8192)
     assert "chroma.sqlite3" in host.damage()
-    rows = host.open()
-    assert rows.counts() == {}
-    rows.add(collection.name, collection.source.rows(wanted(collection)))
-    assert set(rows.page(collection.name, 0, 10)) == wanted(collection)
-    rows.close(60)
+    host.open()
+    assert host.look([]) == {}
+    host.add(collection.name, collection.rows(wanted(collection)))
+    assert set(host.digests(collection.name)) == wanted(collection)
+    host.close(60)
     assert host.damage() == ""
-    examined = host.open()
-    assert examined.held(collection.name, sorted(wanted(collection))) == wanted(collection)
-    examined.close(60)
+    host.open()
+    assert set(host.digests(collection.name)) == wanted(collection)
+    host.close(60)
 
 
 def test_it_may_take_its_time_to_rest(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(lab, "One.")
-    store, child, close = store_of(lab), child_of(lab), ChromaProcess.close
+    store, child, close = store_of(lab), pid_of(folder_of(lab)), ChromaFolder.close
 
-    def slowly(closed: ChromaProcess, seconds: float) -> None:
-        if closed is child:
-            os.kill(child.pid, signal.SIGSTOP)
-            threading.Timer(vectors.CLOSE_SECONDS + 1, os.kill, (child.pid, signal.SIGCONT)).start()
-        close(closed, seconds)
+    def slowly(folder: ChromaFolder, seconds: float) -> None:
+        if folder.child is not None and pid_of(folder) == child:
+            os.kill(child, signal.SIGSTOP)
+            threading.Timer(vectors.CLOSE_SECONDS + 1, os.kill, (child, signal.SIGCONT)).start()
+        close(folder, seconds)
 
-    monkeypatch.setattr(ChromaProcess, "close", slowly)
+    monkeypatch.setattr(ChromaFolder, "close", slowly)
     store.rest_seconds = 0.0
     nudge(store)
-    eventually(lambda: not Path(f"/proc/{child.pid}").exists())
+    eventually(lambda: not Path(f"/proc/{child}").exists())
     assert not caplog.text
 
 
@@ -346,9 +367,10 @@ def test_a_process_that_is_gone_when_it_is_to_rest_is_started_again(lab: Lab) ->
     collection, store = filled(lab, "One."), store_of(lab)
     store.rest_seconds = 2.0
     nudge(store)
-    child = child_of(lab)
-    os.kill(child.pid, signal.SIGKILL)
-    eventually(lambda: store._rows is not child)
+    folder = folder_of(lab)
+    child = folder.child
+    os.kill(pid_of(folder), signal.SIGKILL)
+    eventually(lambda: folder.child is not child)
     store.rest_seconds = 60.0
     lab.save(notes("One.", "Two."))
     lab.embed()
@@ -358,7 +380,7 @@ def test_a_process_that_is_gone_when_it_is_to_rest_is_started_again(lab: Lab) ->
 def test_a_process_that_is_gone_when_it_is_asked_what_it_holds_is_started_again(lab: Lab) -> None:
     collection = filled(lab, "One.", "Two.")
     before = held(collection)
-    os.kill(child_of(lab).pid, signal.SIGKILL)
+    os.kill(pid_of(folder_of(lab)), signal.SIGKILL)
     assert held(collection) == before, "whoever asks first must not hear of it"
 
 
@@ -371,7 +393,7 @@ def test_who_waits_is_not_told_before_the_status_is(lab: Lab) -> None:
         told.append(error)
 
     store.on_trouble = tell
-    os.kill(child_of(lab).pid, signal.SIGKILL)
+    os.kill(pid_of(folder_of(lab)), signal.SIGKILL)
     lab.save(notes("Two."))
     assert store.wait_in_step(60) and "gone" in str(told[0]) and told[-1] is None and not store.trouble
 
@@ -388,7 +410,7 @@ def test_a_damaged_ledger_is_not_taken_for_trouble_of_the_collections(
     def malformed(*_: object) -> Any:
         raise LedgerDamaged("state.db is damaged: database disk image is malformed", "")
 
-    monkeypatch.setattr(CollectionSource, "rows", malformed)
+    monkeypatch.setattr(Collection, "rows", malformed)
     lab.save(notes("One.", "Two."))
     lab.embed()
     eventually(lambda: told)
@@ -399,18 +421,17 @@ def test_a_damaged_ledger_is_not_taken_for_trouble_of_the_collections(
 
 
 def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
-    host = ChromaFolder(tmp_path / "chroma")
-    first = host.open()
-    opened: list[ChromaProcess] = []
-    second = threading.Thread(target=lambda: opened.append(host.open()))
-    second.start()
+    first = opened(tmp_path / "chroma")
+    second: list[ChromaFolder] = []
+    thread = threading.Thread(target=lambda: second.append(opened(tmp_path / "chroma")))
+    thread.start()
     first.add("ws-1-model-1", [row("a" * 32, "one")])
-    assert not opened
+    assert not second
     first.close(60)
-    second.join(PATIENCE)
-    assert opened[0].counts() == {"ws-1-model-1": 1}
-    assert int(cache_folder.lock_of(host.folder).read_text()) == opened[0].pid
-    opened[0].close(60)
+    thread.join(PATIENCE)
+    assert second[0].look([]) == {"ws-1-model-1": 1}
+    assert int(cache_folder.lock_of(first.folder).read_text()) == pid_of(second[0])
+    second[0].close(60)
 
 
 def test_a_look_at_many_collections_ends_with_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,23 +447,21 @@ def test_a_look_at_many_collections_ends_with_the_daemon(tmp_path: Path, monkeyp
 
 
 def test_a_predecessor_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    host = ChromaFolder(tmp_path / "chroma")
-    first = host.open()
-    os.kill(first.pid, signal.SIGSTOP)
+    first = opened(tmp_path / "chroma")
+    os.kill(pid_of(first), signal.SIGSTOP)
     monkeypatch.setattr(chroma_process, "LOCK_SECONDS", 0.0)
     # In this process: the limit of the other one cannot be set from here.
-    with chroma_process._own(host.folder):
-        assert int(cache_folder.lock_of(host.folder).read_text()) == os.getpid()
+    with chroma_process._own(first.folder):
+        assert int(cache_folder.lock_of(first.folder).read_text()) == os.getpid()
     first.close(60)
 
 
 def test_a_folder_of_another_form_is_made_again(tmp_path: Path) -> None:
-    host = ChromaFolder(tmp_path / "chroma")
-    rows = host.open()
-    rows.add("ws-1-model-1", [row("a" * 32, "one")])
-    rows.close(60)
+    host = opened(tmp_path / "chroma")
+    host.add("ws-1-model-1", [row("a" * 32, "one")])
+    host.close(60)
     (host.folder / "format.json").write_text(json.dumps({"format": 1}))
     assert host.look([]) is None
-    rows = host.open()
-    assert rows.counts() == {}
-    rows.close(60)
+    host.open()
+    assert host.look([]) == {}
+    host.close(60)

@@ -1,5 +1,5 @@
-"""Chunks without a vector: counted, fetched in the order of need, computed where that suits; and how far a
-change from one model to another is."""
+"""Chunks without a vector: counted, fetched in the order of need, computed where that suits, at a pace that suits; and
+how far a change from one model to another is."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import nsmallest
 from pathlib import Path
 from sqlite3 import Row
-from typing import TYPE_CHECKING
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
+from memd.indexer.model.embedder import Embedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
 from memd.indexer.store.own_stores import OwnStores
 from memd.indexer.store.stores import ActiveModel
-
-if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
-    from memd.indexer.model.embedding_server import ServerEmbedder
-    from memd.indexer.model.pooling import Vectors
 
 FADE = 0.9
 FIRST = 4
@@ -246,23 +243,15 @@ class VectorMaker:
         """While there is a backlog."""
         self._alone_until = 0.0
 
-    def prepare(self, settings: EmbeddingSettings | None, foreign: bool, pending: int) -> int:
-        """Start or end the process for a backlog, which needs settings; returns how many chunks to take on."""
+    def prepare(self, settings: EmbeddingSettings | None, foreign: bool, pending: int) -> tuple[int, int]:
+        """Start or end the process for a backlog, which needs settings; returns how many chunks to take on, and how
+        many of them at a time."""
         if self._process is not None and (settings is None or self._process.foreign != foreign):
             self.end_process()
-        if settings is None:
-            return FETCH
-        if self._process is None and pending >= BACKLOG and time.monotonic() >= self._alone_until:
+        is_backlog = pending >= BACKLOG and time.monotonic() >= self._alone_until
+        if self._process is None and settings is not None and is_backlog:
             self._process = EmbeddingProcess(settings, self._model_folder, foreign)
-        return BACKLOG_FETCH if self._process else FETCH
-
-    def batches(self, rows: list[Row], server: ServerEmbedder | None) -> list[list[Row]]:
-        """The rows in batches, each text once: equal ones get its vector with it."""
-        different = list({row["digest"]: row for row in rows}.values())
-        # Longest first pads least, and the whole lot is the newest that there is.
-        different.sort(key=lambda row: -len(row["text"]))
-        size = server.at_once if server is not None else BACKLOG_BATCH if self._process else BATCH
-        return [different[at : at + size] for at in range(0, len(different), size)]
+        return (BACKLOG_FETCH, BACKLOG_BATCH) if self._process else (FETCH, BATCH)
 
     def make(self, embedder: Embedder, texts: list[str], leave_room: bool = False) -> Vectors:
         """One vector a text; ModelUnavailable where there is none to be had, or the work was interrupted."""
@@ -278,11 +267,6 @@ class VectorMaker:
                 self._alone_until = time.monotonic() + ALONE_SECONDS
         return embedder.embed(texts)
 
-    def begin_anew(self) -> None:
-        """Another model comes: what held for the one before is forgotten."""
-        self.end_process()
-        self._alone_until = 0.0
-
     def interrupt(self) -> None:
         """Cut short what the process does, from another thread."""
         if process := self._process:
@@ -292,3 +276,36 @@ class VectorMaker:
         if self._process is not None:
             self._process.close()
             self._process = None
+
+
+def batches(rows: list[Row], size: int) -> list[list[Row]]:
+    """The rows in batches, each text once: equal ones get its vector with it."""
+    different = list({row["digest"]: row for row in rows}.values())
+    # Longest first pads least, and the whole lot is the newest that there is.
+    different.sort(key=lambda row: -len(row["text"]))
+    return [different[at : at + size] for at in range(0, len(different), size)]
+
+
+# --- how much of the machine it takes ---------------------------------------------------------------------------
+
+SUPPLIES = Path("/sys/class/power_supply")
+ON_BATTERY = 0.5
+"""The part of its usual share that it takes on battery."""
+LONGEST_REST = 5.0
+
+
+def on_battery(supplies: Path = SUPPLIES) -> bool:
+    """Whether a battery of the machine itself is being used up; that of a mouse is none."""
+    used_up = (one.parent for one in supplies.glob("*/status") if _told(one) == "Discharging")
+    return any(_told(one / "type") == "Battery" and _told(one / "scope") != "Device" for one in used_up)
+
+
+def _told(file: Path) -> str:
+    with suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    return ""
+
+
+def rest(seconds: float, share: float) -> float:
+    """How long to rest after so many seconds of work, so that it takes its share of the time."""
+    return min(LONGEST_REST, seconds * (1 / (share * (ON_BATTERY if on_battery() else 1.0)) - 1))

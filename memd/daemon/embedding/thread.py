@@ -7,20 +7,19 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
 from sqlite3 import Row
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
-from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker
-from memd.daemon.embedding.pace import rest
+from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker, batches, rest
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.events import UNEMBEDDED
 from memd.daemon.writer import tasks
@@ -31,18 +30,17 @@ from memd.indexer.indexing import ingest
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
+from memd.indexer.model.embedder import Embedder, load_embedder
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.chroma_server import ChromaServer, chroma_place
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import ActiveModel
-from memd.indexer.store.vector_table import embedded_text, sentence_pieces
-from memd.indexer.store.vectors import CollectionSource, SentRows, VectorStore
+from memd.indexer.store.vector_table import SentRows, embedded_text, mark_sent, sentence_pieces
+from memd.indexer.store.vectors import Collection, VectorStore
 from memd.timespans import duration
 
 if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
     from memd.indexer.model.embedding_server import ServerEmbedder
-    from memd.indexer.model.pooling import Vectors
 
 log = logging.getLogger("memd.embedding")
 
@@ -69,17 +67,17 @@ class Embedding:
     """Loads the model and the collections, then embeds whatever has no vector yet."""
 
     def __init__(self, worker: Worker, settings: EmbeddingSettings, vectors: VectorsSettings | None = None) -> None:
-        self.worker, self.state, self.health = worker, worker.stores.folder, worker.health
+        self.worker, self.stores, self.health = worker, worker.stores, worker.health
         self.settings, self.vectors = settings, vectors or VectorsSettings()
         self.phase = "off" if settings.provider == "none" else "loading"
         self.note = ""
-        self.backlog = VectorBacklog(worker.stores)
+        self.backlog = VectorBacklog(self.stores)
         self.multilingual = multilingual.is_wanted(settings)
         """Whether notes and questions in other languages get vectors of their own, with a model for them."""
-        self._reopen = False
-        """Whether the collections are to be somewhere else."""
+        self._opened: VectorsSettings | None = None
+        """The settings of the place where the collections are."""
         self._swept = False
-        self.model_folder = self.state / "model"
+        self.model_folder = self.stores.folder / "model"
         self._maker = VectorMaker(self.model_folder, self._is_interrupted)
         self._loaded: Embedder | None = None
         """The model of the settings, once it could be loaded."""
@@ -105,8 +103,7 @@ class Embedding:
 
     def stop(self, seconds: float) -> None:
         self._stopping.set()
-        self._again.set()
-        self._work.set()
+        self.hurry()
         self._maker.interrupt()
         self._thread.join(seconds)
 
@@ -117,7 +114,7 @@ class Embedding:
         self._next = settings
         if self.phase == "off":
             self.phase = "loading"
-        if self.worker.stores.former is not None and (server := _server(self._loaded)) is not None:
+        if self.stores.former is not None and (server := _server(self._loaded)) is not None:
             # Nobody asks it yet, so nobody is cut short but this thread.
             server.close()
         self.hurry()
@@ -125,8 +122,7 @@ class Embedding:
     def change_vectors(self, vectors: VectorsSettings) -> None:
         """Have the collections where other settings say; what only a server has is brought here first."""
         if vectors != self.vectors:
-            elsewhere = replace(vectors, workspaces="") != replace(self.vectors, workspaces="")
-            self.vectors, self._reopen = vectors, self._reopen or elsewhere
+            self.vectors = vectors
             self.hurry()
 
     def more(self, workspace: int, chunks: Iterable[int]) -> None:
@@ -173,7 +169,7 @@ class Embedding:
         if self.phase in ("off", "failed") or self._stuck:
             return True
         loading = self._used != self.settings and not self._try_at
-        if loading or self.phase == "loading" or self.worker.stores.vectors is None:
+        if loading or self.phase == "loading" or self.stores.vectors is None:
             return False
         if not self.pending:
             # It may be behind; while it is not, counting would take its time from making them.
@@ -198,22 +194,27 @@ class Embedding:
     def _failed(self, error: Exception) -> None:
         if isinstance(error, ModelUnavailable):
             self._unavailable(error)
-        elif isinstance(error, DiskFull):
-            self.health.set("disk", error.message, error.hint)
-            self._pause()
         elif isinstance(error, MemdError):
-            log.error("%s", error)
-            self._pause()
+            if isinstance(error, DiskFull):
+                self.health.set("disk", error.message, error.hint)
+            else:
+                log.error("%s", error)
+            self._stuck = True
+            self._pause(DISK_SECONDS)
         else:
             log.error("embedding goes on after an unexpected error", exc_info=error)
             self.phase, self.note = "failed", repr(error)
             self._tell("making", f"vectors cannot be made: {error!r}", "memd logs tells more; memd restart")
-            self._stopping.wait(RETRY_SECONDS)
+            self._pause(RETRY_SECONDS)
 
-    def _pause(self) -> None:
+    def _pause(self, seconds: float) -> None:
         self._again.clear()
-        self._stuck = True
-        self._again.wait(DISK_SECONDS)
+        if not self._stopping.is_set():
+            self._again.wait(seconds)
+
+    def _write(self, do: Callable[..., object], *args: object, turn: Turn = Turn.PLAIN) -> None:
+        """Have the writer do something, and wait for it."""
+        self.worker.submit(do, *args, turn=turn).result()
 
     def _step(self) -> None:
         if self._next is not None:
@@ -226,8 +227,11 @@ class Embedding:
         if self._used != self.settings and time.monotonic() >= self._try_at:
             self._load_wanted()
         self._load_multilingual()
-        if self.worker.stores.vectors is None or self._reopen:
-            self._open_collections()
+        remote = any(index.remote for index in self.stores.indexes.values())
+        # A server is kept until what only it has is here.
+        place = replace(self.vectors, workspaces="", engine="server" if remote else self.vectors.engine)
+        if place != self._opened:
+            self._open_collections(place)
         self._move_vectors()
         more = self._embed_some()
         self._stuck = False
@@ -257,17 +261,22 @@ class Embedding:
 
     def _take_settings(self, settings: EmbeddingSettings) -> None:
         """Begin with other settings; what serves goes on until their model is there."""
-        self._maker.begin_anew()
+        self._maker.end_process()
         self.settings, self._next, self._loaded, self._try_at = settings, None, None, 0.0
         self.multilingual = multilingual.is_wanted(settings)
-        serving = self.worker.stores.serving
         if settings.provider == "none":
             self._turn_off()
-        elif serving is not None and (self.switch is None or not self.switch.under_way):
-            self.switch = ModelSwitch(serving.embedder.name, _named(settings))
+        elif (serving := self.stores.serving) is not None:
+            self._begin_switch(serving.embedder.name, _named(settings))
+
+    def _begin_switch(self, before: str, to: str) -> ModelSwitch:
+        """The change of models that is under way, or a new one."""
+        if self.switch is None or not self.switch.under_way:
+            self.switch = ModelSwitch(before, to)
+        return self.switch
 
     def _turn_off(self) -> None:
-        self.worker.submit(self.worker.stores.use_no_model).result()
+        self._write(self.stores.use_no_model)
         for trouble in ("making", "former", "server"):
             self._tell(trouble)
         if self.switch is not None and self.switch.under_way:
@@ -280,31 +289,30 @@ class Embedding:
         try:
             self._load_model()
         except ModelUnavailable as error:
-            if self.worker.stores.model is None and not self._load_instead():
+            if self.stores.model is None and not self._load_instead():
                 self.recount()
                 raise
-            self._wait_for_model(error)
+            assert self.stores.serving is not None, "another model serves meanwhile"
+            before = self.stores.serving.embedder.name
+            if not self._try_at:
+                log.warning("%s serves until the model of the settings can be had: %s", before, error)
+            switch = self._begin_switch(before, _named(self.settings))
+            switch.state, switch.note = "waiting", error.message
+            self._try_at = time.monotonic() + (SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
 
-    def _wait_for_model(self, error: ModelUnavailable) -> None:
-        serving = self.worker.stores.serving
-        assert serving is not None, "another model serves meanwhile"
-        if self.switch is None or not self.switch.under_way:
-            self.switch = ModelSwitch(serving.embedder.name, _named(self.settings))
-        if not self._try_at:
-            log.warning("%s serves until the model of the settings can be had: %s", serving.embedder.name, error)
-        self.switch.state, self.switch.note = "waiting", error.message
-        self._try_at = time.monotonic() + (SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
+    def _load(self, settings: EmbeddingSettings) -> Embedder:
+        """A model; where a server runs it, health hears of its state before an answer goes out without it."""
+        embedder = load_embedder(settings, self.model_folder)
+        if (server := _server(embedder)) is not None:
+            server.on_change = lambda trouble: self._tell_server()
+        return embedder
 
     def _load_model(self) -> None:
-        from memd.indexer.model.embedder import load_embedder
-
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
-        embedder = self._loaded = self._loaded or load_embedder(self.settings, self.model_folder)
-        if embedder is None:
-            raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
+        embedder = self._loaded = self._loaded or self._load(self.settings)
         self._use(embedder, self.settings)
         self.recount()
-        changing = self.worker.stores.former is not None or self._load_former()
+        changing = self.stores.former is not None or self._load_former()
         self._note_switch(embedder, changing)
         self._tell("making")
         self._try_at, self.phase, self.note = 0.0, "ready", ""
@@ -313,47 +321,39 @@ class Embedding:
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
     def _use(self, embedder: Embedder, settings: EmbeddingSettings) -> None:
-        self._follow_server(embedder)
         _ = embedder.scale  # measured before a question needs it
         self._maker.end_process()
-        self.worker.submit(tasks.use_model, self.worker.stores, embedder, settings.source).result()
+        self._write(self.stores.use_model, embedder, settings.source)
         self._used, self._swept = settings, False
         self._tell_server()
 
     def _leave_replaced(self) -> None:
         """Load a server's model anew if it has another one: its questions do not match the vectors that are there."""
-        former = self.worker.stores.former
-        for embedder in (self._loaded, former.embedder if former is not None else None):
-            server = _server(embedder)
+        for model in self.stores.models:
+            server = _server(model.embedder)
             if server is not None and (why := server.replaced()):
                 log.warning("%s is another model now: %s", server.name, why)
-                self.worker.submit(self.worker.stores.use_no_model).result()
+                self._write(self.stores.use_no_model)
                 server.close()
                 self.phase, self._loaded, self._used, self._try_at = "loading", None, None, 0.0
                 return
 
     def _note_switch(self, embedder: Embedder, changing: bool) -> None:
         """The change as `status` tells it: it goes on, or it was taken back, or there was none."""
-        stores, switch = self.worker.stores, self.switch
+        former, switch = self.stores.former, self.switch
         if changing:
-            if switch is None or not switch.under_way:
-                switch = self.switch = ModelSwitch("", embedder.name)
-            switch.before = stores.former.embedder.name if stores.former is not None else ""
+            switch = self._begin_switch("", embedder.name)
+            switch.before = former.embedder.name if former is not None else ""
             switch.build(embedder.name, self.pending)
         elif switch is not None and switch.under_way:
             taken_back = switch.before == embedder.name and switch.state != "loading"
             self.switch = switch if taken_back else None
             switch.end("cancelled")
 
-    def _follow_server(self, embedder: Embedder) -> None:
-        """Report the state of an embedding server to health, before an answer that went without it is sent."""
-        if (server := _server(embedder)) is not None:
-            server.on_change = lambda trouble: self._tell_server()
-
     @property
     def _serving_server(self) -> ServerEmbedder | None:
         """The server that questions are sent to, if one runs the model that answers."""
-        serving = self.worker.stores.serving
+        serving = self.stores.serving
         return _server(serving.embedder) if serving is not None else None
 
     def _tell_server(self) -> None:
@@ -361,7 +361,7 @@ class Embedding:
         server = self._serving_server
         hint = "memd goes on by itself when it is back; text search goes on meanwhile"
         self._tell("server", server.trouble if server is not None else "", hint)
-        serving = self.worker.stores.serving
+        serving = self.stores.serving
         if serving is None or serving.embedder.scale.holds:
             self.health.clear("verdicts")
         else:
@@ -369,7 +369,7 @@ class Embedding:
 
     def _load_instead(self) -> bool:
         """Use another model that the ledger has vectors of; says whether there is one."""
-        rows = vector_table.models_with_vectors(self.worker.stores.ledger.reader)
+        rows = vector_table.models_with_vectors(self.stores.ledger.reader)
         row = next((row for row in rows if row["source"] != self.settings.source), None)
         if row is None or (embedder := self._load_known(row)) is None:
             return False
@@ -380,33 +380,26 @@ class Embedding:
 
     def _load_known(self, row: Row) -> Embedder | None:
         """A model that the ledger knows, if it is still the same."""
-        from memd.indexer.model.embedder import load_embedder
-
         try:
-            embedder = load_embedder(self.settings.with_source(row["source"]), self.model_folder)
-            if embedder is None:
-                return None
-            recognise = partial(vector_table.recognise, embedder=embedder)
-            self.worker.submit(self.worker.stores.ledger.transact, recognise).result()
+            embedder = self._load(self.settings.with_source(row["source"]))
+            self._write(self.stores.ledger.transact, partial(vector_table.recognise, embedder=embedder))
             if embedder.fingerprint != row["fingerprint"]:
                 return None
             _ = embedder.scale
+            return embedder
         except ModelUnavailable as error:
             log.warning("the former model cannot be loaded: %s", error)
             return None
-        self._follow_server(embedder)
-        return embedder
 
     def _load_multilingual(self) -> None:
         """Load the model for other languages as soon as a note or a question needs it."""
-        stores = self.worker.stores
-        if not self.multilingual or stores.multilingual is not None:
+        if not self.multilingual or self.stores.multilingual is not None:
             return
-        while unread := catalog.unread_chunks(stores.ledger.reader, UNREAD):
+        while unread := catalog.unread_chunks(self.stores.ledger.reader, UNREAD):
             languages = [(foreign_language(text), number) for number, text in unread]
             save = partial(catalog.save_languages, languages=languages)
-            self.worker.submit(stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
-        if not vector_table.any_multilingual(stores.ledger.reader):
+            self._write(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
+        if not vector_table.any_multilingual(self.stores.ledger.reader):
             return
         try:
             embedder = multilingual.load(self.model_folder)
@@ -414,7 +407,7 @@ class Embedding:
             self.multilingual = False
             self.health.set("languages", error.message, error.hint or "memd doctor")
             return
-        self.worker.submit(self.worker.stores.use_multilingual, embedder).result()
+        self._write(self.stores.use_multilingual, embedder)
         self.recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 
@@ -423,14 +416,13 @@ class Embedding:
 
         Says whether there was a change, also where that model cannot be had any more.
         """
-        stores = self.worker.stores
-        rows = vector_table.models_with_vectors(stores.ledger.reader) if self.pending else []
-        row = next((row for row in rows if stores.model is not None and row["id"] != stores.model.id), None)
+        rows = vector_table.models_with_vectors(self.stores.ledger.reader) if self.pending else []
+        row = next((row for row in rows if self.stores.model is not None and row["id"] != self.stores.model.id), None)
         if row is None:
             return False
         log.info("the model changed from %s; %d chunks are embedded anew", row["name"], self.pending)
         if (former := self._load_known(row)) is not None:
-            self.worker.submit(self.worker.stores.use_former, row["id"], former).result()
+            self._write(self.stores.use_former, row["id"], former)
         else:
             self._tell("former", BEING_MADE, "wait: memd status shows when")
         return True
@@ -438,39 +430,34 @@ class Embedding:
     def _unavailable(self, error: ModelUnavailable) -> None:
         if self._is_interrupted():
             return
-        if self.switch is not None and self.worker.stores.former is not None:
+        if self.switch is not None and self.stores.former is not None:
             # The model before answers everything; only the change has to wait.
             self._stuck, self.switch.note = True, error.message
         else:
             self.phase, self.note = "failed", error.message
             if self._tell("making", error.message, error.hint or "memd doctor"):
                 log.error("text search goes on without vectors: %s", error)
-        self._again.clear()
-        if not self._stopping.is_set():
-            self._again.wait(SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
+        self._pause(SERVER_SECONDS if self.settings.provider in SERVERS else RETRY_SECONDS)
 
-    def _open_collections(self) -> None:
+    def _open_collections(self, settings: VectorsSettings) -> None:
         """Have the collections follow the ledger. Chroma is started when there is something for it to do."""
-        stores, ledger, settings = self.worker.stores, self.worker.stores.ledger, self.vectors
-        if settings.engine != "server" and any(index.remote for index in stores.indexes.values()):
-            # Until what only it has is here.
-            settings = replace(settings, engine="server", workspaces="")
-        if stores.vectors is not None:
-            stores.vectors.close()
-        place = chroma_place(settings, self.state, ledger.id)
-        stores.engine = place if isinstance(place, ChromaServer) else None
-        vectors = VectorStore(ledger, place)
+        if self.stores.vectors is not None:
+            self.stores.vectors.close()
+        place = chroma_place(settings, self.stores.folder, self.stores.ledger.id)
+        self.stores.engine = place if isinstance(place, ChromaServer) else None
+        vectors = VectorStore(self.stores.ledger, place)
         vectors.on_sent = self._mark_sent
         vectors.on_trouble = self._collections_failed
-        vectors.on_in_step = self._work.set
-        self._reopen = False
-        self.worker.submit(stores.use_vectors, vectors).result()
+        self._write(self.stores.use_vectors, vectors)
+        self._opened = settings
         if not self.pending:
             self._caught_up()
 
-    def _mark_sent(self, sent: SentRows) -> None:
-        marked = self.worker.submit(ingest.mark_sent, self.worker.stores, sent, turn=Turn.BACKGROUND)
+    def _mark_sent(self, sent: SentRows) -> Future[None]:
+        mark = partial(mark_sent, sent=sent)
+        marked = self.worker.submit(self.stores.ledger.transact, mark, turn=Turn.BACKGROUND)
         marked.add_done_callback(lambda _: self._make_again() if sent.lost else None)
+        return marked
 
     def _make_again(self) -> None:
         """Vectors that only a server had are gone."""
@@ -480,31 +467,29 @@ class Embedding:
 
     def _move_vectors(self) -> None:
         """Let go of vectors that the server is to have alone, once it has them; bring back what it is not to have."""
-        stores = self.worker.stores
-        for index in list(stores.indexes.values()):
-            wanted, vectors = self.vectors.has_alone(index.workspace.ns), stores.vectors
-            if wanted is index.remote or vectors is None or index.collection is None or stores.former is not None:
+        for index in list(self.stores.indexes.values()):
+            wanted, vectors = self.vectors.has_alone(index.workspace.ns), self.stores.vectors
+            if wanted is index.remote or vectors is None or index.collection is None or self.stores.former is not None:
                 continue
             if not wanted:
-                self._bring_back(index, index.collection.source)
+                self._bring_back(index, index.collection)
             elif vectors.in_step and not vectors.trouble and not self.pending:
-                self.worker.submit(stores.move_vectors, index, True).result()
-                for digests in index.collection.source.pages():
-                    sent = SentRows(0, index.collection.source.model, digests)
-                    self.worker.submit(ingest.mark_sent, stores, sent, turn=Turn.BACKGROUND).result()
+                self._write(self.stores.move_vectors, index, True)
+                for digests in index.collection.pages():
+                    self._mark_sent(SentRows(0, index.collection.model, digests)).result()
                 log.info("the Chroma server has the vectors of %s", index.workspace.ns)
 
-    def _bring_back(self, index: OwnIndex, source: CollectionSource) -> None:
-        stores, lost = self.worker.stores, list[str]()
+    def _bring_back(self, index: OwnIndex, collection: Collection) -> None:
+        stores, lost = self.stores, list[str]()
         assert stores.engine is not None, "it is kept until all of it is here"
-        for digests in source.pages():
-            emptied = vector_table.emptied(stores.ledger.reader, source.model, digests)
-            found = list(stores.engine.vectors(source.name, emptied))
-            self.worker.submit(ingest.bring_back, stores, source.model, found, turn=Turn.BACKGROUND).result()
+        for digests in collection.pages():
+            emptied = vector_table.emptied(stores.ledger.reader, collection.model, digests)
+            found = list(stores.engine.vectors(collection.name, emptied))
+            bring_back = partial(vector_table.bring_back, model=collection.model, vectors=found)
+            self._write(stores.ledger.transact, bring_back, turn=Turn.BACKGROUND)
             lost += set(emptied) - {digest for digest, _ in found}
-        self.worker.submit(stores.move_vectors, index, False).result()
-        self._mark_sent(SentRows(0, source.model, (), tuple(lost)))
-        self._reopen = self.vectors.engine != "server"
+        self._write(stores.move_vectors, index, False)
+        self._mark_sent(SentRows(0, collection.model, (), tuple(lost)))
         log.info("the vectors of %s are here again", index.workspace.ns)
 
     def _collections_failed(self, error: MemdError | None) -> None:
@@ -512,7 +497,7 @@ class Embedding:
         if isinstance(error, LedgerDamaged):
             self.worker.guard.explain(error)
         elif error is not None:
-            alone = any(index.remote for index in self.worker.stores.indexes.values())
+            alone = any(index.remote for index in self.stores.indexes.values())
             hint = "memd goes on by itself; memd doctor tells more"
             self.health.set("vectors" if alone else "collections", error.message, hint, "engine" if alone else "")
         else:
@@ -521,15 +506,14 @@ class Embedding:
 
     def _caught_up(self) -> None:
         """Every chunk has its vector: those of a former model can go."""
-        stores = self.worker.stores
         if self._used != self.settings:
             # What was begun for the model of the settings is not lost.
             return
-        if stores.former is not None or self._tell("former") or not self._swept:
-            self.worker.submit(tasks.forget_old_models, self.worker.stores).result()
+        if self.stores.former is not None or self._tell("former") or not self._swept:
+            self._write(tasks.forget_old_models, self.stores)
             self._swept = True
-        if stores.multilingual is not None and not self.multilingual:
-            self.worker.submit(self.worker.stores.drop_multilingual).result()
+        if self.stores.multilingual is not None and not self.multilingual:
+            self._write(self.stores.drop_multilingual)
         if self.switch is not None and self.switch.under_way:
             self.switch.end("done")
             log.info("the change of models from %s to %s is done", self.switch.before, self.switch.to)
@@ -542,22 +526,28 @@ class Embedding:
                 if self._embed_with(model, among, pending):
                     return True
             except ModelUnavailable as error:
-                if model is not self.worker.stores.former:
+                if model is not self.stores.former:
                     raise
                 log.warning("the former model no longer serves: %s", error)
                 self._tell("former", BEING_MADE, "wait: memd status shows when")
-                self.worker.submit(self.worker.stores.drop_former).result()
+                self._write(self.stores.drop_former)
         self._maker.end_process()
         self.backlog.clear()
         self._caught_up()
         return False
 
     def _embed_with(self, model: ActiveModel, among: str, pending: int) -> bool:
-        if not (rows := self.backlog.fetch(model, among, self._fetch(model, pending))):
+        server, former = _server(model.embedder), self.stores.former
+        # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
+        settings = self._used if server is None and model is not former else None
+        most, at_once = self._maker.prepare(settings, model is self.stores.multilingual, pending)
+        if server is not None:
+            most, at_once = max(most, server.at_once), server.at_once
+        if not (rows := self.backlog.fetch(model, among, most)):
             return False
         self._busy = True
         try:
-            for batch in self._maker.batches(rows, _server(model.embedder)):
+            for batch in batches(rows, at_once):
                 if self._is_interrupted():
                     return True
                 self._embed(model, batch)
@@ -571,22 +561,17 @@ class Embedding:
             self._busy = False
         return True
 
-    def _fetch(self, model: ActiveModel, pending: int) -> int:
-        """How many chunks are taken on at once; for a backlog a process is started."""
-        stores, server = self.worker.stores, _server(model.embedder)
-        # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
-        own = server is None and model is not stores.former
-        most = self._maker.prepare(self._used if own else None, model is stores.multilingual, pending)
-        return max(most, server.at_once) if server is not None else most
-
     def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
         """Make and keep the vectors of a batch, and rest."""
         began = time.monotonic()
-        texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
-        pieces = [sentence_pieces(row["text"]) if model is self.worker.stores.multilingual else [] for row in rows]
-        every = [*texts, *(piece for some in pieces for piece in some)]
-        made = _by_text(self._maker.make(model.embedder, every, self.backlog.somebody_asks), pieces)
-        self.worker.submit(ingest.save_vectors, self.worker.stores, model, rows, made, turn=Turn.BACKGROUND).result()
+        # Each text, in other languages with its pieces after it.
+        groups = [[embedded_text(json.loads(row["heading"]), row["context"], row["text"])] for row in rows]
+        if model is self.stores.multilingual:
+            groups = [[*group, *sentence_pieces(row["text"])] for group, row in zip(groups, rows, strict=True)]
+        texts = [text for group in groups for text in group]
+        vectors = self._maker.make(model.embedder, texts, self.backlog.somebody_asks)
+        made = np.split(vectors, np.cumsum([len(group) for group in groups])[:-1])
+        self._write(ingest.save_vectors, self.stores, model, rows, made, turn=Turn.BACKGROUND)
         self.health.clear("disk")
         self._stopping.wait(rest(time.monotonic() - began, self.settings.share))
         self.backlog.made(rows, time.monotonic() - began)
@@ -596,15 +581,15 @@ class Embedding:
             self._logged = time.monotonic()
             left = self.backlog.eta_s or 0.0
             log.info("%d vectors to make, %s a second, about %s left", self.pending, self.backlog.rate, duration(left))
-        if self.switch is not None and self.switch.state == "building" and model is self.worker.stores.model:
+        if self.switch is not None and self.switch.state == "building" and model is self.stores.model:
             self.switch.count(self.pending)
 
     def _link_similar(self) -> None:
         """The vectors have caught up: compare the memories that are new."""
-        for index in similarity.workspaces_to_compare(self.worker.stores):
-            for part in similarity.compare(self.worker.stores, index, COMPARED_AT_ONCE).parts():
+        for index in similarity.workspaces_to_compare(self.stores):
+            for part in similarity.compare(self.stores, index, COMPARED_AT_ONCE).parts():
                 save = partial(similarity.save, workspace=index.id, compared=part, now=datetime.now(UTC))
-                self.worker.submit(self.worker.stores.ledger.transact, save, turn=Turn.BACKGROUND).result()
+                self._write(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
 
     def recount(self) -> None:
         """Count in the ledger what has no vector: `pending` is a running number that may be a moment behind."""
@@ -617,14 +602,6 @@ class Embedding:
 def _server(embedder: Embedder | None) -> ServerEmbedder | None:
     """The same where a server runs the model; its class is not loaded for others."""
     return cast("ServerEmbedder", embedder) if hasattr(embedder, "on_change") else None
-
-
-def _by_text(vectors: Vectors, pieces: list[list[str]]) -> list[Vectors]:
-    """The vectors of each text, then those of its pieces, from one list with all texts first."""
-    ends = np.cumsum([len(pieces), *(len(some) for some in pieces)])
-    return [
-        np.concatenate((vectors[nth : nth + 1], vectors[start:end])) for nth, (start, end) in enumerate(pairwise(ends))
-    ]
 
 
 def _named(settings: EmbeddingSettings) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memd.config.schema import Settings
 from memd.config.tokens import AccessToken
@@ -32,9 +32,6 @@ from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
 from memd.notes import parse, safe_write
-
-if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
 
 log = logging.getLogger("memd.tasks")
 
@@ -214,13 +211,6 @@ def use_joined_text(worker: Worker, index: OwnIndex, fresh: Path, joined: Sequen
 
 
 # --- the model and its vectors --------------------------------------------------------------------------------
-
-
-def use_model(stores: OwnStores, embedder: Embedder, source: str) -> None:
-    """Begin to embed with a model; the one before it answers until that is done. The collections follow the new one."""
-    stores.use_model(embedder, source)
-    if stores.vectors is not None:
-        stores.use_vectors(stores.vectors)
 
 
 def mark_multilingual(stores: OwnStores, names: Iterable[str], why: str) -> None:

@@ -28,7 +28,6 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ActiveModel
-from memd.indexer.store.vectors import SentRows
 
 NAMED = 20
 """Files that a report names; all are counted."""
@@ -246,20 +245,6 @@ def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) 
         index.follow_vectors(*more, other.id)
     index.drop_vectors(changes.dropped)
     return set(ids)
-
-
-def mark_sent(stores: OwnStores, sent: SentRows) -> None:
-    """Cross out what the collections took in; a vector that a server has need not be here."""
-    with stores.ledger.write() as connection:
-        vector_table.mark_sent(connection, sent.up_to)
-        vector_table.empty(connection, sent.model, sent.kept)
-        vector_table.lose(connection, sent.model, sent.lost)
-
-
-def bring_back(stores: OwnStores, model: int, vectors: Sequence[tuple[str, Vectors]]) -> None:
-    """Keep vectors here that only a server had."""
-    with stores.ledger.write() as connection:
-        vector_table.bring_back(connection, model, vectors)
 
 
 def save_vectors(stores: OwnStores, model: ActiveModel, rows: Sequence[Row], vectors: Iterable[Vectors]) -> None:

@@ -97,9 +97,6 @@ class Collections:
 
     # --- what can be asked ----------------------------------------------------------------------------------------
 
-    def ping(self) -> None:
-        """It answers."""
-
     def add(self, name: str, rows: list[CollectionRow]) -> None:
         failpoint("vectors-before-add")
         self.collection(name).upsert(
@@ -108,33 +105,33 @@ class Collections:
         )  # fmt: skip
         failpoint("vectors-after-add")
 
-    def drop(self, name: str, digests: list[str]) -> None:
-        self.collection(name).delete(ids=digests)
+    def drop(self, name: str, digests: list[str]) -> tuple[int, int]:
+        collection = self.collection(name)
+        collection.delete(ids=digests)
         failpoint("vectors-after-drop")
+        return self.places(str(collection.id)), collection.count()
 
-    def held(self, name: str, digests: list[str]) -> list[str]:
-        return list(self.collection(name).get(ids=digests, include=[])["ids"])
-
-    def page(self, name: str, offset: int, most: int) -> list[str]:
-        return list(self.collection(name).get(limit=most, offset=offset, include=[])["ids"])
+    def digests(self, name: str) -> list[str]:
+        return list(self.collection(name).get(include=[])["ids"])
 
     def counts(self) -> dict[str, int]:
         return {found.name: found.count() for found in self.client.list_collections()}
 
-    def delete(self, name: str) -> None:
-        self.collections.pop(name, None)
-        self.client.delete_collection(name)
-
-    def places(self, name: str) -> int:
-        """By the file with four bytes for each, which Chroma writes after every thousand changes."""
-        (index,) = self.indexes(str(self.collection(name).id))
-        lengths = self.folder / index / "length.bin"
-        return lengths.stat().st_size // 4 if lengths.is_file() else 0
-
-    def compact(self) -> None:
+    def delete(self, names: list[str]) -> None:
+        """With every trace: Chroma leaves the vectors in folders of their own, the texts in free pages."""
+        for name in {found.name for found in self.client.list_collections()} & set(names):
+            self.collections.pop(name, None)
+            self.client.delete_collection(name)
         with closing(self.connect()) as connection:
             connection.execute("VACUUM")
         self.remove_orphans()
+
+    def places(self, collection: str) -> int:
+        """The rows for which its index takes room, those that were dropped with them: by the file with four bytes for
+        each, which Chroma writes after every thousand changes."""
+        (index,) = self.indexes(collection)
+        lengths = self.folder / index / "length.bin"
+        return lengths.stat().st_size // 4 if lengths.is_file() else 0
 
     def remove_orphans(self) -> None:
         """Remove the folders of indexes whose collection was deleted; Chroma leaves them, with all vectors."""

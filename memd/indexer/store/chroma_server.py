@@ -1,4 +1,5 @@
-"""A Chroma server, asked over its HTTP interface: the collections of this home, which no other home may write.
+"""A Chroma server, asked over its HTTP interface: the collections of this home, which no other home may write; and the
+vectors of a workspace that it alone has, asked for as a mirror is.
 
 Only what one's own server, a distributed one and Chroma's cloud have in common. Any thread may ask.
 """
@@ -8,23 +9,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import secrets
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from memd.config.addresses import is_exposed, is_loopback
 from memd.config.schema import VectorsSettings
 from memd.errors import StoreBroken
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.store.chroma import INDEX, ChromaFolder, ChromaPlace, ChromaRows, CollectionRow
+from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.chroma import INDEX, ChromaFolder, ChromaPlace, CollectionRow
+from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.mirror import Ids
+from memd.indexer.store.vectors import collection_name
+from memd.models import PINNED, Filters
 
 if TYPE_CHECKING:
     import httpx
@@ -41,30 +48,33 @@ MOST_SHOWN = 300
 TOKENS = "chroma-owner"
 """The file that says which owner of the collections this home is."""
 
+FEW = 300
+"""So many chunks, or fewer, are compared one by one: a filter that leaves few takes Chroma longest."""
+WIDER = 4
+"""So many times the rows are asked for where some of them may not be allowed."""
+RANKED = 1_000
+"""The place of a chunk is told up to this one."""
+REMEMBERED = 32
+"""Questions whose cosines are kept: a chunk's text never changes."""
+
+DAY = re.compile(r"\d{4}(-\d\d){0,2}")
+
 
 class ServerAway(StoreBroken):
     """The server gave no answer, or refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    """How to reach the collections of a home."""
-
-    url: str
-    tenant: str
-    database: str
-    headers_env: str
-    ledger: str
-
-
 class ChromaClient:
     """Asks a server for rows and collections by their names."""
 
-    def __init__(self, address: ServerAddress) -> None:
-        self.address = address
-        self.prefix = f"memd-{address.ledger}"
-        self._base = f"{address.url}/api/v2/tenants/{quote(address.tenant)}"
-        self._base += f"/databases/{quote(address.database)}/collections"
+    def __init__(self, settings: VectorsSettings, ledger: str) -> None:
+        self.address = settings, ledger
+        """How to reach the collections of a home."""
+        self.settings = settings
+        self.prefix = f"memd-{ledger}"
+        self._server = f"the Chroma server {settings.url}"
+        self._base = f"{settings.url.rstrip('/')}/api/v2/tenants/{quote(settings.tenant)}"
+        self._base += f"/databases/{quote(settings.database)}/collections"
         self._numbers: dict[str, str] = {}
         """The server's number of each collection that was asked for."""
         self._client: httpx.Client | None = None
@@ -88,7 +98,7 @@ class ChromaClient:
     def _ask(self, name: str, what: str, body: Mapping[str, Any]) -> Any:
         """As for a question, which does not wait for a server that has just failed."""
         if time.monotonic() < self._away_until:
-            raise ServerAway(f"the Chroma server {self.address.url} is away", "memd goes on by itself")
+            raise ServerAway(f"{self._server} is away", "memd goes on by itself")
         try:
             return self._rows(name, what, body, QUESTION_SECONDS)
         except ServerAway:
@@ -124,7 +134,7 @@ class ChromaClient:
         if self._client is None:
             headers = {"Content-Type": "application/json", **self._headers()}
             # Without a proxy for what is on this machine.
-            self._client = httpx.Client(headers=headers, trust_env=not is_loopback(self.address.url))
+            self._client = httpx.Client(headers=headers, trust_env=not is_loopback(self.settings.url))
         try:
             answer = self._client.request(method, self._base + path, content=packed, timeout=seconds)
         except httpx.HTTPError as error:
@@ -139,7 +149,7 @@ class ChromaClient:
 
     def _headers(self) -> dict[str, str]:
         """Those in the environment variable, one a line; a wrong one is not repeated in the message."""
-        variable = self.address.headers_env
+        variable = self.settings.headers_env
         text = os.environ.get(variable, "").strip() if variable else ""
         if variable and not text:
             raise StoreBroken(f"there are no headers in ${variable}", "set it in the daemon's environment")
@@ -151,37 +161,32 @@ class ChromaClient:
     def _failed(self, said: str) -> ServerAway:
         for value in self._headers().values():
             said = said.replace(value, "…").replace(value.split()[-1], "…")
-        return ServerAway(f"the Chroma server {self.address.url}: {said[:MOST_SHOWN]}", "memd goes on by itself")
+        return ServerAway(f"{self._server}: {said[:MOST_SHOWN]}", "memd goes on by itself")
 
 
-class ChromaServer(ChromaPlace, ChromaRows, ChromaClient):
-    """The collections as their one writer sees them: a place that is always open."""
+class ChromaServer(ChromaPlace, ChromaClient):
+    """The collections as their one writer sees them."""
 
     look_every = 30.0
 
     def __init__(self, settings: VectorsSettings, state: Path, ledger: str, take_over: bool = False) -> None:
-        address = ServerAddress(
-            settings.url.rstrip("/"), settings.tenant, settings.database, settings.headers_env, ledger
-        )
-        ChromaClient.__init__(self, address)
-        self._plain_http = settings.plain_http
+        ChromaClient.__init__(self, settings, ledger)
         self._tokens, self._token, self._take_over = state / TOKENS, "", take_over
         self._counted = 0
 
-    def open(self) -> ChromaServer:
-        if is_exposed(self.address.url) and not self._plain_http:
+    def open(self) -> None:
+        if is_exposed(self.settings.url) and not self.settings.plain_http:
             raise StoreBroken(
-                f"{self.address.url} is another machine, and http:// lets others read and change vectors on the way",
+                f"{self.settings.url} is another machine, and http:// lets others read and change vectors on the way",
                 "use https://, or set vectors.plain_http = true for a network that you trust",
             )
         self._numbers.clear()
         self._claim()
-        return self
 
     def put_aside(self, why: str) -> None:
         """A collection on a server is not thrown away because it is out of reach; it is compared when it is back."""
 
-    def close(self, seconds: float = 0.0) -> None:
+    def close(self, seconds: float) -> None:
         self._token = ""
 
     # --- one owner ------------------------------------------------------------------------------------------------
@@ -220,18 +225,21 @@ class ChromaServer(ChromaPlace, ChromaRows, ChromaClient):
             " if that is gone, memd stop and memd doctor --fix take them over", "memd doctor --fix",
         )  # fmt: skip
 
-    def _write(self, name: str, what: str, body: Mapping[str, Any]) -> Any:
+    def _write(self, name: str, what: str, body: Mapping[str, Any]) -> None:
         """Change rows, as long as the collections are this home's."""
-        owner, _ = self._owner()
-        if not owner:
-            raise ServerAway(f"the Chroma server {self.address.url} has lost its collections", "they are made again")
-        if owner != self._token:
-            raise self._belongs_to_another()
+        self._check_owner()
         if name not in self._numbers:
             configuration = {"hnsw": INDEX}
             made = {"name": f"{self.prefix}-{name}", "configuration": configuration, "get_or_create": True}
             self._numbers[name] = self._call("POST", "", made)["id"]
-        return self._rows(name, what, body)
+        self._rows(name, what, body)
+
+    def _check_owner(self) -> None:
+        owner, _ = self._owner()
+        if not owner:
+            raise ServerAway(f"{self._server} has lost its collections", "they are made again")
+        if owner != self._token:
+            raise self._belongs_to_another()
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
@@ -240,36 +248,32 @@ class ChromaServer(ChromaPlace, ChromaRows, ChromaClient):
         self._write(name, "upsert", {"embeddings": packed, **_columns(rows)})
 
     def describe(self, name: str, rows: Sequence[CollectionRow]) -> list[str]:
-        """Tell anew what some rows are, whose vectors are there; returns those that are not."""
-        held = self.held(name, [row.digest for row in rows])
+        held = set(self._held(name, {"ids": [row.digest for row in rows]}))
         if known := [row for row in rows if row.digest in held]:
             self._write(name, "update", _columns(known))
         return [row.digest for row in rows if row.digest not in held]
 
-    def drop(self, name: str, digests: Sequence[str]) -> None:
+    def drop(self, name: str, digests: Sequence[str]) -> tuple[int, int]:
         self._write(name, "delete", {"ids": list(digests)})
+        return 0, 0
 
-    def held(self, name: str, digests: Sequence[str]) -> set[str]:
-        if self._number(name) is None:
-            return set()
-        return set(self._rows(name, "get", {"ids": list(digests), "include": []})["ids"])
-
-    def page(self, name: str, offset: int, most: int) -> list[str]:
-        found: list[str] = self._rows(name, "get", {"limit": most, "offset": offset, "include": []})["ids"]
+    def digests(self, name: str) -> list[str]:
+        found: list[str] = []
+        while page := self._held(name, {"limit": PAGE, "offset": len(found)}):
+            found += page
         return found
 
-    def counts(self) -> dict[str, int]:
-        return self._counts(self._collections())
+    def _held(self, name: str, which: dict[str, Any]) -> list[str]:
+        found = self._rows(name, "get", {**which, "include": []}) if self._number(name) else {}
+        return list(found.get("ids", ()))
 
     def look(self, names: Iterable[str]) -> dict[str, int]:
         mine = self._collections()
         some = sorted(mine)[self._counted :][:MOST_COUNTED]
         # The others are counted in the next looks.
         self._counted = self._counted + MOST_COUNTED if len(some) == MOST_COUNTED else 0
-        return dict.fromkeys(set(names) - mine.keys(), 0) | self._counts({name: mine[name] for name in some})
-
-    def _counts(self, numbers: Mapping[str, str]) -> dict[str, int]:
-        return {name: int(self._call("GET", f"/{number}/count")) for name, number in numbers.items()}
+        counts = {name: int(self._call("GET", f"/{mine[name]}/count")) for name in some}
+        return dict.fromkeys(set(names) - mine.keys(), 0) | counts
 
     def _collections(self) -> dict[str, str]:
         """The server's number of each collection of this home."""
@@ -279,16 +283,12 @@ class ChromaServer(ChromaPlace, ChromaRows, ChromaClient):
         begin = f"{self.prefix}-"
         return {one["name"].removeprefix(begin): one["id"] for one in every if one["name"].startswith(begin)}
 
-    def delete(self, name: str) -> None:
-        self._write(name, "get", {"limit": 1, "include": []})
-        self._numbers.pop(name, None)
-        self._call("DELETE", f"/{self.prefix}-{name}")
-
-    def compact(self) -> None:
+    def delete(self, names: Iterable[str]) -> None:
         """When deleted bytes leave its disk is the server's matter."""
-
-    def ping(self) -> None:
-        self._owner()
+        self._check_owner()
+        for name in names:
+            self._numbers.pop(name, None)
+            self._call("DELETE", f"/{self.prefix}-{name}", absent=(404,))
 
 
 def _place(file: Path) -> str:
@@ -313,3 +313,91 @@ def chroma_place(settings: VectorsSettings, state: Path, ledger: str, take_over:
     if settings.engine == "server":
         return ChromaServer(settings, state, ledger, take_over)
     return ChromaFolder(state / "chroma")
+
+
+# --- questions to a workspace ---------------------------------------------------------------------------------
+
+
+class ServerVectors:
+    """Raises ServerAway where the server gives no answer."""
+
+    def __init__(self, client: ChromaClient, ledger: Ledger, workspace: int, model: int, dims: int) -> None:
+        self.model, self.dims = model, dims
+        self.client, self._ledger, self._workspace = client, ledger, workspace
+        self._name = collection_name(workspace, model)
+        self._count = (-1, 0)
+        """The count of the ledger's clock, and how many chunks had a vector then."""
+        self._cosines: dict[bytes, dict[int, float]] = {}
+
+    def __len__(self) -> int:
+        seq = self._ledger.seq_seen()
+        if self._count[0] != seq:
+            count = vector_table.embedded_count(self._ledger.reader, self.model, self._workspace)
+            self._count = seq, count
+        return self._count[1]
+
+    def search(
+        self, vector: Vectors, limit: int, allowed: Ids | None = None, filters: Filters | None = None
+    ) -> list[tuple[int, float]]:
+        """Chunk numbers with their cosine, nearest first, among `allowed` if given."""
+        if allowed is not None and len(allowed) <= FEW:
+            cosines = self.cosines(vector, allowed.tolist())
+            order = [at for at in np.lexsort((allowed, -cosines)) if not np.isnan(cosines[at])][:limit]
+            return [(int(allowed[at]), float(cosines[at])) for at in order]
+        most = limit if allowed is None else WIDER * limit
+        (near,) = self.nearest(vector[None], most, where_of(filters) if filters is not None else None)
+        self._known(vector).update(near)
+        if allowed is not None:
+            near = {chunk: near[chunk] for chunk in np.array(list(near))[np.isin(list(near), allowed)].tolist()}
+        return sorted(near.items(), key=lambda one: (-one[1], one[0]))[:limit]
+
+    def rank(self, vector: Vectors, chunk: int) -> int | None:
+        """The place of a chunk among all, counted from 1; None when it is not there."""
+        own = float(self.cosines(vector, [chunk])[0])
+        if np.isnan(own):
+            return None
+        (near,) = self.nearest(vector[None], RANKED)
+        return sum(cosine > own for other, cosine in near.items() if other != chunk) + 1
+
+    def cosines(self, vector: Vectors, chunks: Sequence[int]) -> NDArray[np.float64]:
+        """The cosine of each of some chunks; NaN for one that is not there."""
+        known = self._known(vector)
+        if missing := [chunk for chunk in chunks if chunk not in known]:
+            known.update(zip(missing, (self.take(missing) @ vector).astype(float).tolist(), strict=True))
+        return np.array([known[chunk] for chunk in chunks], np.float64)
+
+    def take(self, chunks: Sequence[int]) -> Vectors:
+        """The vectors of some chunks; NaN for one that is not there."""
+        digests = dict(catalog.among(self._ledger.reader, "SELECT id, digest FROM chunks WHERE id AMONG ?", chunks))
+        found = dict(self.client.vectors(self._name, sorted(set(digests.values()))))
+        absent = np.full(self.dims, np.nan, np.float32)
+        return np.array([found.get(digests.get(chunk, ""), absent) for chunk in chunks]).reshape(-1, self.dims)
+
+    def _known(self, vector: Vectors) -> dict[int, float]:
+        key = vector.tobytes()
+        if key not in self._cosines and len(self._cosines) >= REMEMBERED:
+            self._cosines.clear()
+        return self._cosines.setdefault(key, {})
+
+    def nearest(self, vectors: Vectors, depth: int, where: dict[str, Any] | None = None) -> list[dict[int, float]]:
+        """The chunks nearest to each of some vectors, with their cosines."""
+        if not len(self):
+            return [{} for _ in vectors]
+        found = self.client.nearest(self._name, vectors, depth, where)
+        digests = {digest for near in found for digest, _ in near}
+        chunks = vector_table.chunks_of(self._ledger.reader, self._workspace, digests)
+        return [{chunk: cosine for digest, cosine in near for chunk in chunks.get(digest, ())} for near in found]
+
+
+def where_of(filters: Filters) -> dict[str, Any] | None:
+    """Filters as Chroma takes them; what it cannot say is left to the ledger, and so is a text of several chunks."""
+    parts: list[dict[str, Any]] = [
+        {name: value} for name in ("kind", "role", "tier") if (value := getattr(filters, name)) and value != PINNED
+    ]
+    for name, compared, rest in (("since", "$gte", "0"), ("until", "$lte", "9")):
+        if DAY.fullmatch(day := getattr(filters, name)):
+            parts.append({"day": {compared: vector_table.day_number(day, rest)}})
+    parts += [{"tags": {"$contains": tag.lstrip("#").lower()}} for tag in filters.tags]
+    if not parts:
+        return None
+    return {"$or": [{"copies": {"$gt": 1}}, parts[0] if len(parts) == 1 else {"$and": parts}]}

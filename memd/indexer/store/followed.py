@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from memd.config.schema import VectorsSettings
 from memd.errors import Busy, MemdError, StoreBroken
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import ModelScale
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
-from memd.indexer.store.chroma_server import ChromaClient, ServerAddress
+from memd.indexer.store.chroma_server import ChromaClient
 from memd.indexer.store.ledger import FileId, FollowedLedger
 from memd.indexer.store.mirror import Mirror, MirrorPlace
 from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex
@@ -54,7 +55,8 @@ class DaemonState:
     model: FollowedModel | None
     former: FollowedModel | None
     multilingual: FollowedModel | None = None
-    engine: ServerAddress | None = None
+    engine: tuple[VectorsSettings, str] | None = None
+    """The server that has vectors, and the ledger whose they are."""
 
 
 AskDaemon = Callable[..., Future[Any]]
@@ -161,7 +163,7 @@ class FollowedStores(Stores):
         for index in self._followed.values():
             index.text_seen = -1
         if (self.engine.address if self.engine is not None else None) != state.engine:
-            self.engine = ChromaClient(state.engine) if state.engine is not None else None
+            self.engine = ChromaClient(*state.engine) if state.engine is not None else None
         self.model, self.former = self._model(state.model), self._model(state.former)
         self.multilingual = self._model(state.multilingual)
         self.question_vectors.clear()

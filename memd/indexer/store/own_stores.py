@@ -20,7 +20,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
-from memd.indexer.store.vectors import Collection, CollectionSource, VectorStore, collection_name
+from memd.indexer.store.vectors import Collection, VectorStore, collection_name
 from memd.models import Note, Workspace
 from memd.notes.parse import ParseCache
 
@@ -301,6 +301,9 @@ class OwnStores(Stores):
         else:
             self.former, self.model = self.former or before, model
         self._drop_unused_mirrors()
+        self.open_collections(*self.indexes.values())
+        if self.vectors is not None:
+            self.vectors.sweep()
         if self.all_fit:
             # The first question should not wait for them.
             for index in self.indexes.values():
@@ -368,9 +371,8 @@ class OwnStores(Stores):
     def use_vectors(self, vectors: VectorStore) -> None:
         """Have the collections follow the ledger from now on; those of other workspaces and models are deleted."""
         self.vectors = vectors
-        vectors.wanted = self._wanted_collections
         self.open_collections(*self.indexes.values())
-        vectors.sweep()
+        vectors.start(self._wanted_collections)
 
     def _wanted_collections(self) -> set[str]:
         numbers = [row["id"] for row in catalog.workspace_rows(self.ledger.reader)]
@@ -387,8 +389,7 @@ class OwnStores(Stores):
             return
         for index in indexes:
             for model in reversed(self._sent_models if index.remote else [self.model]):
-                source = CollectionSource(self.ledger, index.id, model.id, model.embedder.dims)
-                index.collection = self.vectors.collection(source)
+                index.collection = self.vectors.collection(index.id, model.id, model.embedder.dims)
                 index.collection.remote = index.remote
 
     def renew_collection(self, index: OwnIndex) -> bool:

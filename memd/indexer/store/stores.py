@@ -17,10 +17,9 @@ from memd.errors import MemdError, UnknownWorkspace, did_you_mean
 from memd.indexer.language.words import composed
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
-from memd.indexer.store.chroma_server import ChromaClient
+from memd.indexer.store.chroma_server import ChromaClient, ServerVectors
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
-from memd.indexer.store.server_vectors import ServerVectors
 from memd.indexer.store.text import TextIndex
 from memd.models import Workspace
 from memd.notes.names import date_of

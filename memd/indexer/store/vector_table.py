@@ -6,11 +6,12 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from memd.indexer.language.lines import joined
+from memd.indexer.model.embedder import Embedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import number_of
@@ -18,10 +19,6 @@ from memd.indexer.store.chroma import CollectionRow
 from memd.indexer.store.queries import queries
 from memd.models import grouped
 from memd.notes.names import COMMENT
-
-if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
-    from memd.indexer.model.embedding_server import ServerEmbedder
 
 SQL = queries(__file__)
 
@@ -79,11 +76,11 @@ def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: 
 
 def recognise(connection: sqlite3.Connection, embedder: Embedder) -> None:
     """Compare what a server's model makes of one sentence with what it made when it was last loaded."""
-    if hasattr(embedder, "recognise"):
-        server = cast("ServerEmbedder", embedder)
-        row = connection.execute("SELECT value FROM meta WHERE key = ?", (f"canary:{server.place}",)).fetchone()
-        kept = server.recognise(row["value"] if row else "")
-        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"canary:{server.place}", kept))
+    if hasattr(embedder, "recognise") and hasattr(embedder, "place"):
+        key = f"canary:{embedder.place}"
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        kept = embedder.recognise(row["value"] if row else "")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, kept))
 
 
 def known_model(connection: sqlite3.Connection, source: str) -> int:
@@ -192,12 +189,9 @@ def text_count(connection: sqlite3.Connection, model: int, workspace: int) -> in
     return number_of(connection, f"SELECT COUNT(DISTINCT c.digest) {SHOWN}", model, workspace)
 
 
-def shown_digests(
-    connection: sqlite3.Connection, model: int, workspace: int, after: int, most: int
-) -> list[tuple[int, str]]:
-    """The same texts, some at a time in the order of their chunks."""
-    query = f"SELECT c.id, c.digest {SHOWN} AND c.id > ? ORDER BY c.id LIMIT ?"
-    return [(row[0], row[1]) for row in connection.execute(query, (model, workspace, after, most))]
+def shown_digests(connection: sqlite3.Connection, model: int, workspace: int) -> list[str]:
+    """The same texts."""
+    return [row[0] for row in connection.execute(f"SELECT DISTINCT c.digest {SHOWN}", (model, workspace))]
 
 
 def collection_rows(
@@ -246,28 +240,31 @@ def unsent(connection: sqlite3.Connection, after: int, most: int) -> list[tuple[
     return [(row[0], row[1], row[2]) for row in connection.execute(query, (after, most))]
 
 
-def mark_sent(connection: sqlite3.Connection, up_to: int) -> None:
-    connection.execute("DELETE FROM unsent WHERE id <= ?", (up_to,))
+class SentRows(NamedTuple):
+    """What the collections took in, for the ledger to know."""
+
+    up_to: int
+    """The last number of `unsent` that is done."""
+    model: int = 0
+    kept: Sequence[str] = ()
+    """Texts whose vectors are there now."""
+    lost: Sequence[str] = ()
+    """Texts that should be there and are not, and whose vectors nobody else has."""
 
 
-def empty(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> None:
-    """Let go of vectors that a server has, but for texts that other workspaces have too."""
-    connection.execute(SQL["empty"], (model, json.dumps(list(digests))))
-
-
-def lose(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> None:
-    """Note that nobody has some vectors any more: they are made again."""
-    gone = f"DELETE FROM vectors WHERE model = {model} AND NOT length(vector) AND digest AMONG ?"
-    catalog.among(connection, gone, digests)
+def mark_sent(connection: sqlite3.Connection, sent: SentRows) -> None:
+    """Cross out what was taken in; let go of vectors that a server has, but for texts that other workspaces have too;
+    and note which ones nobody has any more: they are made again."""
+    connection.execute("DELETE FROM unsent WHERE id <= ?", (sent.up_to,))
+    connection.execute(SQL["empty"], (sent.model, json.dumps(list(sent.kept))))
+    gone = f"DELETE FROM vectors WHERE model = {sent.model} AND NOT length(vector) AND digest AMONG ?"
+    catalog.among(connection, gone, sent.lost)
 
 
 def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
     """The chunks with one of these digests, by workspace: equal texts share a vector."""
     rows = catalog.among(connection, "SELECT workspace, id FROM chunks WHERE digest AMONG ?", digests)
-    found: dict[int, list[int]] = {}
-    for workspace, number in rows:
-        found.setdefault(workspace, []).append(number)
-    return found
+    return grouped((row[0], row[1]) for row in rows)
 
 
 def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[Any], Vectors]:
