@@ -168,8 +168,6 @@ class TextIndex:
             # The half-written files take up the space that is missing.
             self._sweep(self._index)
             raise disk_error(error) from error
-        finally:
-            self._renew()
 
     def _commit(self, segments: Iterable[Any]) -> None:
         """From now on the index has these segments, but for those of which nothing is left."""
@@ -210,10 +208,6 @@ class TextIndex:
             index.TOC(SCHEMA, segments, generation).write(storage, name)
             index.clean_files(storage, name, generation, segments)
 
-    def _renew(self) -> None:
-        with self._lock:
-            self._postings = None
-
     # --- reading ------------------------------------------------------------------------------------------
 
     def postings(self) -> Postings:
@@ -247,7 +241,8 @@ class TextIndex:
             segment.verify()
 
     def close(self) -> None:
-        self._renew()
+        with self._lock:
+            self._postings = None
         self._segments.keep(set())
         self._index.close()
 
@@ -255,9 +250,7 @@ class TextIndex:
 class FollowedTextIndex(TextIndex):
     """The index of another process, for reading: it never writes to the folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._commit_seen = (0, 0)
-        super().__init__(folder)
+    _commit_seen = (0, 0)
 
     def _open_or_make(self) -> Any:
         with _reading("cannot be opened"):
