@@ -15,7 +15,7 @@ from memd.daemon.process.system import give_way
 from memd.daemon.writer.queue import Turn
 from memd.daemon.writer.tasks import use_joined_text, verify_text
 from memd.daemon.writer.worker import Worker
-from memd.errors import LedgerDamaged, MemdError, StoreBroken
+from memd.errors import MemdError, StoreBroken
 from memd.indexer.maintenance.rebuild import GENTLE, build_elsewhere
 from memd.indexer.store.ledger import translated
 from memd.indexer.store.own_stores import OwnIndex
@@ -103,8 +103,6 @@ class IndexMaintenance:
     def _read_ahead(self, index: OwnIndex) -> None:
         try:
             text = index.text
-        except LedgerDamaged:
-            raise
         except StoreBroken as error:
             log.warning("ns=%s: %s", index.workspace.ns, error)
             self.worker.submit(verify_text, self.worker, index.workspace.ns).result()
