@@ -187,13 +187,13 @@ def test_one_call_has_a_look_while_the_others_are_told_no():
     breaker = embedding_server.Breaker()
     for _ in range(embedding_server.FAILURES):
         breaker.enter()
-        breaker.failed("it is away")
+        breaker.leave("it is away")
     while breaker.rest:
         threading.Event().wait(breaker.rest)
     breaker.enter()
     with pytest.raises(ModelUnavailable, match="it is away"):
         breaker.enter()
-    breaker.went_well()
+    breaker.leave()
     breaker.enter()
     breaker.enter()
 

@@ -45,8 +45,6 @@ class EmbeddingProcess:
             vectors: Vectors = self._child.result(self._child.call(list(texts)), PATIENCE)
         except (ChildGone, TimeoutError) as error:
             raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
-        if len(vectors) != len(texts):
-            raise ModelUnavailable("the process that embeds lost its place")
         return vectors
 
     def leave_room(self, wanted: bool) -> None:

@@ -29,7 +29,7 @@ import chromadb  # noqa: E402
 from chromadb.config import Settings as ChromaSettings  # noqa: E402
 from chromadb.errors import ChromaError  # noqa: E402
 
-from memd.child import encode, serve  # noqa: E402
+from memd.child import serve  # noqa: E402
 from memd.errors import DiskFull, MemdError, StoreBroken  # noqa: E402
 from memd.failpoints import failpoint  # noqa: E402
 from memd.indexer.store import cache_folder  # noqa: E402
@@ -69,7 +69,6 @@ class Collections:
         cache_folder.remove(folder)
         with few_files():
             self.client = chromadb.PersistentClient(str(folder), settings=QUIET)
-        self.collections: dict[str, Any] = {}
         self.remove_orphans()
         if not closed_well:
             self.look()
@@ -89,11 +88,8 @@ class Collections:
                 found.query(query_embeddings=first["embeddings"], n_results=nearest, include=["distances"])
 
     def collection(self, name: str) -> Any:
-        if name not in self.collections:
-            self.collections[name] = self.client.get_or_create_collection(
-                name, embedding_function=None, configuration={"hnsw": INDEX}
-            )
-        return self.collections[name]
+        hnsw = {"hnsw": INDEX}
+        return self.client.get_or_create_collection(name, embedding_function=None, configuration=hnsw)
 
     # --- what can be asked ----------------------------------------------------------------------------------------
 
@@ -120,7 +116,6 @@ class Collections:
     def delete(self, names: list[str]) -> None:
         """With every trace: Chroma leaves the vectors in folders of their own, the texts in free pages."""
         for name in {found.name for found in self.client.list_collections()} & set(names):
-            self.collections.pop(name, None)
             self.client.delete_collection(name)
         with closing(self.connect()) as connection:
             connection.execute("VACUUM")
@@ -172,8 +167,8 @@ def open_and_serve(link: socket.socket, folder: Path) -> None:
     """Open the collections, then answer until the parent closes its end, or is no more."""
     collections = _attempt(Collections, folder)
     if isinstance(collections, MemdError):
-        with suppress(BrokenPipeError):
-            link.sendall(encode((0, collections)))
+        # The parent hears of it, and closes its end.
+        serve(link, lambda *_: None, ready=collections)
         return
     serve(link, lambda operation, *args: _attempt(getattr(collections, operation), *args))
     collections.close()

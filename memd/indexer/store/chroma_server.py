@@ -121,12 +121,11 @@ class ChromaClient:
 
     def _found(self, name: str) -> dict[str, Any] | None:
         """The collection of a name."""
-        found: dict[str, Any] | None = self._call("GET", f"/{name}", absent=(404,))
+        found: dict[str, Any] | None = self._call("GET", f"/{name}", absent=404)
         return found
 
-    def _call(
-        self, method: str, path: str, body: Any = None, seconds: float = CALL_SECONDS, absent: Sequence[int] = ()
-    ) -> Any:
+    def _call(self, method: str, path: str, body: Any = None, seconds: float = CALL_SECONDS, absent: int = 0) -> Any:
+        """The answer; None for one with the status `absent`."""
         # Loaded where a server is used: most homes have none.
         import httpx
 
@@ -141,7 +140,7 @@ class ChromaClient:
             raise self._failed(repr(error)) from error
         if answer.is_success:
             return msgspec.json.decode(answer.content) if answer.content else None
-        if answer.status_code in absent:
+        if answer.status_code == absent:
             return None
         # It may have been wiped: its collections have other numbers then.
         self._numbers.clear()
@@ -288,7 +287,7 @@ class ChromaServer(ChromaPlace, ChromaClient):
         self._check_owner()
         for name in names:
             self._numbers.pop(name, None)
-            self._call("DELETE", f"/{self.prefix}-{name}", absent=(404,))
+            self._call("DELETE", f"/{self.prefix}-{name}", absent=404)
 
 
 def _place(file: Path) -> str:
