@@ -1,7 +1,5 @@
 """The daemon's life: started as a list, stopped as the same list backwards."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Tasks that need the stores to themselves, without a daemon: the doctor, and restoring a backup."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

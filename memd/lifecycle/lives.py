@@ -1,7 +1,5 @@
 """Lives of memories and edges: what is observed, how they fade, what a person decides, where edges lead. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rules as people write them, such as `tier=stm age>48h → decay 0.95`: read, checked, written; and those in force."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Rules are tried in order and the first match wins. A move is followed to its end
 right after it: a second run at the same moment changes nothing, whatever rules a user wrote.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

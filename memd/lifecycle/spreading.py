@@ -1,7 +1,5 @@
 """Scores memories for a task by relevance, recency, importance and use, and adds what their edges lead to. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

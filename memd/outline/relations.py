@@ -1,7 +1,5 @@
 """The relations of symbols: what each contains, uses and inherits, who uses it; the tree of them, and its text."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Context for a task: `context`, and the summaries that stand for others: `consolidate`, `expand`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from memd.config.schema import ContextSettings

@@ -1,7 +1,5 @@
 """Edges between memories: `edge.add`, `edge.rm`, `edge.list`, `edge.candidates`, `related` and `clusters`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

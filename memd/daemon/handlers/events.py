@@ -1,7 +1,5 @@
 """Being told of changes: `subscribe`, `unsubscribe` and `watch`."""
 
-from __future__ import annotations
-
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.serving.events import Watch
 from memd.daemon.serving.subscriptions import Subscription

@@ -1,7 +1,5 @@
 """Exams: `eval`, and the probes that are asked every night. Neither counts as an access."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The past: `history`, `diff`, `restore`, `log`, `undo`, `trash`; and what is: `peek`, `stats`, `tree`, `timeline`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from sqlite3 import Row
 

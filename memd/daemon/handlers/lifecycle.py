@@ -1,7 +1,5 @@
 """How memories age: `useful`, `reflect`, `sync_state`, `curate`, `rule.list`, `rule.set`, `rule.rm` and `rule.test`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Keeping memd in step and in order: `sync`, `rebuild`, `doctor`, `job.list` and `job.run`."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """Memories by their key and what they declare: `put`, `patch`, `rm`, `gc`, `files` and the tags."""
 
-from __future__ import annotations
-
 import asyncio
 import difflib
 from datetime import datetime

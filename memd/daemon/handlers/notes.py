@@ -1,7 +1,5 @@
 """Writing down what happened and what is worth knowing: `note`, `save`, `write`, `read` and `recent`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta

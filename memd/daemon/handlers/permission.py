@@ -4,8 +4,6 @@ are carried out at once and whose wait for a person, as `server.trust` says.
 The latter keeps an agent that was misled from writing down what it was told to. It does not stop a program of the same
 user, which can say that it is anyone."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What a person decides about: writes by agents (`proposal.list`, `proposal.accept`, `proposal.reject`), and two
 versions of one note (`conflict.list`, `conflict.settle`)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from functools import partial

@@ -1,7 +1,5 @@
 """Which handler answers which method, what all handlers are made with, and the dispatcher that calls them."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, get_type_hints

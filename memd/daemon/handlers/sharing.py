@@ -1,7 +1,5 @@
 """Access for others: `propose` for a team; `token.add` and `token.revoke`, logged in the token's workspaces."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """The knowledge store: topics that are memorized, refined, recalled and forgotten, and the index that lists them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """The parts of every write: one workspace, who writes, a look for secrets, edits of a memory, the action itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Directories that hold memory: `workspace.list`, `workspace.add` and `workspace.rm`."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from dataclasses import replace

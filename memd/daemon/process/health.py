@@ -1,8 +1,6 @@
 """The daemon's health: what is degraded and how to repair it, and a line in the log for each thing that
 happened."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,8 +1,6 @@
 """Differences between systems, each with a way that works where the system lacks it; and the side of systemd:
 the socket it hands over, and the messages it expects (ready, stopping, watchdog)."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

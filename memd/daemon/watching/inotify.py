@@ -3,8 +3,6 @@
 watchdog's own emitters take one or two threads for each folder that is watched with what is below it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import logging

@@ -3,8 +3,6 @@
 Events are hints, the scan is the truth: whatever is lost here is found by the next scan.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -1,7 +1,5 @@
 """Edges in the ledger: which there are, how use and time change them, and what they lead to: clusters, summaries."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The observed facts of each memory: accesses, lives as rules see them, and moves between tiers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Reads on the caller's thread and writes through its `ReflectionOptions`, in tran
 other readers and writers wait for one of those at most. Every step is idempotent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

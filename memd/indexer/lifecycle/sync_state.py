@@ -9,8 +9,6 @@ The ledger holds what all machines know together; the setting `synced:<workspace
 The difference is what this machine observed itself, and all that its own file says.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import socket

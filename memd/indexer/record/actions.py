@@ -1,7 +1,5 @@
 """The actions of memd: who asked for each, what it changed and how it ended; the runs of jobs, and proposed writes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

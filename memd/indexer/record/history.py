@@ -1,7 +1,5 @@
 """The versions of every memory, whoever wrote them: each text once, compressed, and when it was current."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

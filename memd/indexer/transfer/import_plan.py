@@ -1,7 +1,5 @@
 """Takes in an export: which files would change, what stays, what looks like a secret, and the lives of the memories."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

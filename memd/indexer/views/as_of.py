@@ -4,8 +4,6 @@ Temporary tables show the ledger as it was and shadow the real ones for one conn
 longer in the files are indexed for the time of the question. So the same search runs on both.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """The conflicts of a workspace: copies beside notes, notes with markers, and what both versions began with."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

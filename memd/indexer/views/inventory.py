@@ -1,7 +1,5 @@
 """Every memory of a workspace as a row: what `list` shows, and what `bus` ranks by the words of a question."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence

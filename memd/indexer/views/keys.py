@@ -1,7 +1,5 @@
 """Finds memories by their key, lines by their path, and lists memories by tag, by file and by age."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Overviews without a question: the index card, every memory as a line, counts, and days."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The topics of a workspace: their files as they are on disk, and the index that lists them."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator

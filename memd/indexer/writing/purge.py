@@ -1,7 +1,5 @@
 """Purges a memory: its text, history, caches and free pages; then searches for what is left of it, and reports it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Puts a file on a branch of git with a commit, for review, without touching the checkout or its index."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Carries out and undoes write actions: what they change is in the ledger first, so a kill loses nothing."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
