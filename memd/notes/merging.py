@@ -9,10 +9,8 @@ from difflib import SequenceMatcher
 from pathlib import Path, PurePosixPath
 
 from memd.models import Memory, digest_of
-from memd.notes import read, sections
+from memd.notes import names, read, sections
 from memd.notes.blocks import LineOffsets, with_line_ends
-from memd.notes.names import is_topic
-from memd.notes.names import slug as slug_of
 from memd.notes.parse import parse
 from memd.prose import CODE_BLOCK
 
@@ -105,7 +103,7 @@ def without_known(incoming: IncomingFile, known: Container[str]) -> IncomingFile
 
 def sectioned(incoming: IncomingFile) -> IncomingFile:
     """The incoming file with its preamble as a section of its own, if it has a title for that."""
-    if not incoming.title or is_topic(incoming.path) or all(item.slug for item in incoming.items):
+    if not incoming.title or names.is_topic(incoming.path) or all(item.slug for item in incoming.items):
         return incoming
     items = (item if item.slug else _as_section(item, incoming.title) for item in incoming.items)
     return replace(incoming, items=tuple(items), exact=None)
@@ -113,7 +111,7 @@ def sectioned(incoming: IncomingFile) -> IncomingFile:
 
 def _as_section(item: IncomingMemory, title: str) -> IncomingMemory:
     body = re.sub(r"\A\s*#[ \t][^\n]*\n+", "", item.text)
-    return replace(item, slug=slug_of(title), text=f"## {title}\n\n{body}")
+    return replace(item, slug=names.slug(title), text=f"## {title}\n\n{body}")
 
 
 # --- merging an import ---------------------------------------------------------------------------------------
@@ -141,7 +139,7 @@ def _merge_once(incoming: IncomingFile, data: bytes, overwrite: bool) -> MergeRe
     same = len(incoming.items) - len(missing)
     clashing = tuple(item for item in missing if item.slug in slugs or not item.slug)
     new = tuple(item for item in missing if item not in clashing)
-    if clashing and overwrite and is_topic(incoming.path):
+    if clashing and overwrite and names.is_topic(incoming.path):
         return MergeResult(incoming.data, replaced=clashing, same=same)
     result = _combined(incoming.path, data, new, clashing if overwrite else (), slugs)
     rejected = () if overwrite else tuple((item, DIFFERENT) for item in clashing)

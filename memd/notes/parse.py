@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.models import Chunk, Declared, Memory, Note
-from memd.notes import metadata, names
+from memd.notes import metadata, names, read
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
-from memd.notes.read import common_prefix
 
 FORMAT = 7
 """Version of the parse result; a new number parses every note again. (7: titles tell what a memory is about.)"""
@@ -50,7 +49,7 @@ class ParsedNote:
         They end before a heading that is still there: a heading closes everything open, so parsing can resume at it
         without knowing what came before.
         """
-        same = common_prefix(self.text, text)
+        same = read.common_prefix(self.text, text)
         if front_end != self.front_end or same < front_end:
             return 0
         for at in range(len(self.blocks) - 1, -1, -1):

@@ -9,8 +9,7 @@ from typing import Any
 
 from memd.errors import NotFound, Refused, UsageError, did_you_mean
 from memd.models import grouped
-from memd.outline import grammar, languages
-from memd.outline.facts import MODULE
+from memd.outline import facts, grammar, languages
 from memd.outline.outline import Outline
 from memd.outline.project import Project, SymbolId
 from memd.outline.relations import DEPTH, MAX_LINES, RELATIONS, Node, node_of, relation_trees, render
@@ -90,7 +89,7 @@ def trees(outline: Outline, options: TreeOptions, name: str = "", file: str = ""
     nodes = relation_trees(family, shown, options.depth, options.relations or KINDS, options.omit_native, ids)
     found = [
         SymbolTree(
-            node, one.path, known.segments(one), one.number == MODULE,
+            node, one.path, known.segments(one), one.number == facts.MODULE,
             len(known.named.get(known.symbol(one).name, ())) == 1,
         )
         for one, node in zip(shown, nodes, strict=True)
@@ -239,7 +238,7 @@ def _ending_in(project: Project, parts: languages.Parts) -> Iterable[SymbolId]:
     modules = [*project.ending.get(parts[-1], ()), ()]
     for path in (path for module in modules for path in project.modules.get(module, ())):
         if project.module_name(path)[-len(parts) :] == parts and not project.language(path).named_by_package:
-            yield SymbolId(path, MODULE)
+            yield SymbolId(path, facts.MODULE)
 
 
 def _choices(project: Project, names: dict[str, list[SymbolId]]) -> str:

@@ -13,8 +13,7 @@ from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.lives import RELATED, Edge
 from memd.models import Memory
-from memd.notes import sections
-from memd.notes.metadata import declared_link, entry_of, folded
+from memd.notes import metadata, sections
 from memd.protocol.methods import edges as methods
 
 EMPTY = re.compile(r"\A---[ \t\r]*\n---[ \t\r]*\n(?:[ \t\r]*\n)?")
@@ -28,8 +27,8 @@ async def edge_add(ctx: HandlerContext, request: methods.EdgeAddRequest, call: I
     if source.memory == target.memory:
         raise UsageError(f"`{request.from_}` cannot have an edge to itself")
     key, mentioned = await ctx.read(_key, writer, target), await ctx.read(_mentions, writer, source, target, rel)
-    names = {folded(key), *(row["target"] for row in mentioned if row["memory"] == source.memory)}
-    entry = entry_of(rel, key, request.weight)
+    names = {metadata.folded(key), *(row["target"] for row in mentioned if row["memory"] == source.memory)}
+    entry = metadata.entry_of(rel, key, request.weight)
     edit = _edit_links(source, lambda links: [*(kept for kept in links if not _declares(kept, rel, names)), entry])
     done = await writer.edit("edge.add", source, edit)
     await _edges_updated(writer)
@@ -119,7 +118,7 @@ def _edit_links(target: KeyTarget, change: Callable[[tuple[str, ...]], list[str]
 
 
 def _declares(entry: str, rel: str, names: set[str]) -> bool:
-    link = declared_link(entry)
+    link = metadata.declared_link(entry)
     return link is not None and link.rel == rel and link.target in names
 
 

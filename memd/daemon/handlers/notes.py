@@ -14,8 +14,7 @@ from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import content_now
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import names, sections, topics
-from memd.notes.read import CONTROL, FileContent
+from memd.notes import names, read, sections, topics
 from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, RecentRequest, SaveRequest, WriteRequest
 
 TAG = re.compile(r"[^\s,\"'<>#]+")
@@ -72,7 +71,7 @@ async def _add(
     writer: WorkspaceWriter, what: str, path: str, heading: str, change: FileChange, text: str, before: str = ""
 ) -> Result:
     """Add a section, if its text may be written and will be found."""
-    if not set(f"{heading}{text}".encode()).isdisjoint(CONTROL):
+    if not set(f"{heading}{text}".encode()).isdisjoint(read.CONTROL):
         raise UsageError("the text has control characters, as binary data has", "write it down in words")
     writer.refuse_secrets(f"{text}\n{heading}")
     known = writer.index.files.get(path)
@@ -176,7 +175,7 @@ def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[se
     return [entry for path, file in files if file for entry in sections.role_entries(path, file.text, file.day)]
 
 
-def _content(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
+def _content(index: WorkspaceIndex, path: str, max_bytes: int) -> read.FileContent | None:
     """A file as it is now; None when there is none."""
     if why := refusal(index.workspace, path):
         raise NotFound(f"{path} cannot be read: {why}", "memd status")

@@ -12,8 +12,7 @@ from typing import Any
 from memd.daemon.handlers.handler_context import HandlerContext, Result
 from memd.daemon.serving.server import ClientConnection
 from memd.errors import Proposed, Refused
-from memd.indexer.record import actions
-from memd.indexer.record.history import PEOPLE
+from memd.indexer.record import actions, history
 from memd.notes import secrets
 from memd.protocol.methods.base import Method, Signed, parameters_of
 from memd.protocol.methods.proposals import Deciding
@@ -77,7 +76,7 @@ def check_files(ctx: HandlerContext, connection: ClientConnection, method: Metho
 def trusts(ctx: HandlerContext, who: str) -> bool:
     """Whether what an author writes is carried out at once."""
     server = ctx.settings.server
-    known = (*PEOPLE, *server.trusted.split())
+    known = (*history.PEOPLE, *server.trusted.split())
     return server.trust == "write" or any(fnmatchcase(who, pattern) for pattern in known)
 
 

@@ -14,9 +14,7 @@ from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import conflicts
 from memd.indexer.writing.write_files import FileChange
-from memd.notes import sections
-from memd.notes.merging import Merged
-from memd.notes.read import sides
+from memd.notes import merging, read, sections
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import parse
 from memd.protocol.methods.proposals import (
@@ -99,7 +97,7 @@ def _named(known: conflicts.TwoVersions) -> Result:
     return {"path": known.path, "copy": known.copy}
 
 
-def _outcome(merged: Merged) -> Result:
+def _outcome(merged: merging.Merged) -> Result:
     return {"clashes": [clash.heading for clash in merged.clashes], "taken": list(merged.taken)}
 
 
@@ -108,11 +106,11 @@ async def conflict_settle(ctx: HandlerContext, request: ConflictSettleRequest, c
     writer = workspace_writer(ctx, request)
     await ctx.scan((writer.ns,))
     known = await ctx.read(conflicts.one, ctx.stores, writer.index, request.path, ctx.max_bytes)
-    outcome = Merged("")
+    outcome = merging.Merged("")
 
     def settled(text: str | None) -> str:
         nonlocal outcome
-        ours, theirs = (text or "", known.theirs) if known.copy else sides(text or "")[:2]
+        ours, theirs = (text or "", known.theirs) if known.copy else read.sides(text or "")[:2]
         if request.take in ("ours", "theirs"):
             return ours if request.take == "ours" else theirs
         outcome = known.merged(text or "")

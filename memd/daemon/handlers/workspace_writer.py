@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.daemon.handlers.handler_context import HandlerContext, Result
-from memd.daemon.writer import tasks
-from memd.daemon.writer.life_tasks import ChangeLives, act
-from memd.daemon.writer.queue import Turn
+from memd.daemon.writer import life_tasks, queue, tasks
 from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import left_out
 from memd.indexer.query import lookup
@@ -20,8 +18,7 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, topics
 from memd.indexer.writing.write_files import ActionResult, FileChange, WriteAction
 from memd.models import TEAM, Memory
-from memd.notes import secrets, sections
-from memd.notes.names import Layout
+from memd.notes import names, secrets, sections
 from memd.protocol.methods.base import Writing
 
 SETTLE = "settle"
@@ -45,7 +42,7 @@ class WorkspaceWriter:
         return self.index.workspace.ns
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> names.Layout:
         return topics.layout(self.index)
 
     def refuse_secrets(self, *texts: str) -> None:
@@ -80,13 +77,13 @@ class WorkspaceWriter:
             hint = f"write your own and have it reviewed: memd propose KEY; or edit {path} in an editor, and commit it"
             raise Refused(f"{path} is the team's: it changes by review", hint)
         action = WriteAction(what, self.who, changes, key, self.request_id)
-        done = await self.ctx.write(tasks.write, self.ctx.worker, self.ns, action, turn=Turn.WRITES)
+        done = await self.ctx.write(tasks.write, self.ctx.worker, self.ns, action, turn=queue.Turn.WRITES)
         return written(self.index, done)
 
-    async def act(self, what: str, key: str, change: ChangeLives) -> Result:
+    async def act(self, what: str, key: str, change: life_tasks.ChangeLives) -> Result:
         """Carry out an action that changes no file."""
         action = WriteAction(what, self.who, (), key, self.request_id)
-        number = await self.ctx.write(act, self.ctx.worker, self.ns, action, change)
+        number = await self.ctx.write(life_tasks.act, self.ctx.worker, self.ns, action, change)
         return {**self.untouched(key), "action": number}
 
     def untouched(self, key: str) -> Result:

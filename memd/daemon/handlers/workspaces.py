@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memd.config import edit, paths
-from memd.config.load import NS, glob_ok, rule_ok
+from memd.config import edit, load, paths
 from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
@@ -99,7 +98,7 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     path = absolute_path(request.path)
     globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
     workspace = Workspace(ns, path, globs, request.follow, request.exclude, request.gitignore)
-    if not NS.fullmatch(ns):
+    if not load.NS.fullmatch(ns):
         raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
     try:
         str(path).encode()
@@ -108,10 +107,10 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is no directory", "add the directory that holds your notes")
     for glob in globs:
-        if not glob_ok(glob):
+        if not load.glob_ok(glob):
             raise UsageError(f"the glob {glob!r} leaves the workspace", "globs are relative, such as '**/*.md'")
     for rule in request.exclude:
-        if not rule_ok(rule):
+        if not load.rule_ok(rule):
             raise UsageError(f"{rule!r} is no pattern of files", "write it as in a .gitignore, such as 'drafts/'")
     paths.check_notes_place(path.resolve())
     return replace(workspace, root=path.resolve())

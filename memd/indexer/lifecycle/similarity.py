@@ -24,8 +24,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale
 from memd.indexer.query import lookup
 from memd.indexer.record.actions import in_utc
-from memd.indexer.store import catalog
-from memd.indexer.store.chroma_server import ServerAway
+from memd.indexer.store import catalog, chroma_server
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, VectorIndex, WorkspaceIndex
@@ -110,7 +109,7 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
                 for pair in _compare(connection, mirror, model.embedder.scale.notes, numbers)
                 if pair.similarity >= stores.link_similarity
             }
-    except ServerAway:
+    except chroma_server.ServerAway:
         # They are compared when the server that has the vectors is back.
         return ComparedMemories()
     nearest = sorted(pairs.values(), key=lambda pair: (-pair.similarity, pair.one, pair.other))

@@ -28,8 +28,7 @@ from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, Workspac
 from memd.indexer.store.text import TextIndex
 from memd.indexer.views import keys
 from memd.models import Answer, Ask, Chunk, JsonObject, Memory
-from memd.notes.names import own_heading
-from memd.notes.names import slug as slug_of
+from memd.notes import names
 from memd.notes.parse import parse
 
 SHADOWED = ("files", "memories", "chunks")
@@ -68,8 +67,8 @@ def current(connection: Connection, workspace: int, when: str) -> list[Row]:
 
 def slug_then(row: Row) -> str:
     """The slug of the heading that a memory had."""
-    then, now = own_heading(row["heading"]), own_heading(row["heading_now"])
-    return str(row["slug"]) if not row["slug"] or then == now else slug_of(then)
+    then, now = names.own_heading(row["heading"]), names.own_heading(row["heading_now"])
+    return str(row["slug"]) if not row["slug"] or then == now else names.slug(then)
 
 
 def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> JsonObject:

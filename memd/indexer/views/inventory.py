@@ -13,8 +13,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, workspace_ids
 from memd.models import Filters, JsonObject
-from memd.notes import names
-from memd.notes.sections import STAMP, time_of
+from memd.notes import names, sections
 
 SQL = queries(__file__, alive=lookup.ALIVE)
 
@@ -155,7 +154,7 @@ def newest(
 def _stamped(connection: Connection, found: Sequence[InventoryRow]) -> list[InventoryRow]:
     """The entries with the times of their stamps."""
     rows = connection.execute(SQL["stamped"], (json.dumps([entry.id for entry in found]),))
-    times = {memory: time_of(text, "") for memory, text in rows}
+    times = {memory: sections.time_of(text, "") for memory, text in rows}
     return [entry._replace(time=times.get(entry.id) or entry.time) for entry in found]
 
 
@@ -196,7 +195,7 @@ def body_of(text: str) -> str:
     """An entry without its heading and its stamp."""
     heading = HEADING.match(text)
     body = text[heading.end() :] if heading else text
-    stamp = STAMP.search(names.head(body))
+    stamp = sections.STAMP.search(names.head(body))
     return (body[: max(stamp.start() - 1, 0)] + body[stamp.end() :] if stamp else body).strip("\r\n")
 
 

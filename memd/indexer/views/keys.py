@@ -16,8 +16,7 @@ from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.queries import queries, with_lists
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject
-from memd.notes import sections, topics
-from memd.notes.metadata import is_empty
+from memd.notes import metadata, sections, topics
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
 from memd.prose import estimate_tokens
@@ -129,7 +128,7 @@ def version_facts(number: int | None, text: str) -> JsonObject:
 
 def declared_facts(declared: JsonObject) -> JsonObject:
     """The facts that a memory declares, without those it leaves out."""
-    return {name: value for name, value in declared.items() if not is_empty(value)}
+    return {name: value for name, value in declared.items() if not metadata.is_empty(value)}
 
 
 # --- lines of a file ----------------------------------------------------------------------------------------

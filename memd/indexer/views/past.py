@@ -17,8 +17,7 @@ from memd.errors import NotFound
 from memd.indexer.indexing.read_files import LOSSES, RENAMED
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
-from memd.indexer.record import history
-from memd.indexer.record.actions import in_utc
+from memd.indexer.record import actions, history
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
@@ -161,7 +160,7 @@ def entries(stores: Stores, indexes: keys.Indexes, who: str, what: str, since: s
 def _begin(date: str) -> str:
     """When a day, a month or a year began here, as the ledger writes it."""
     form = ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")]
-    return in_utc(datetime.strptime(date, form).astimezone()) if date else ""
+    return actions.in_utc(datetime.strptime(date, form).astimezone()) if date else ""
 
 
 def _same_key(connection: Connection, workspace: int, key: str) -> list[int]:
