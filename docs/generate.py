@@ -101,7 +101,7 @@ Without `globs`:
 {globs}
 
 Globs are relative to the workspace. `*` stays within one folder, `**/` is any number of folders, `?` is one
-character. Hidden files and folders are left out unless a glob names them, and so are swap files, backups, conflict
+character. Left out are hidden files unless a glob names them, swap files, backups, conflict
 copies and the folders `node_modules`, `__pycache__`, `venv` and `site-packages`. Symbolic links that lead out of the
 workspace or to a folder need `follow = true`.
 

@@ -38,6 +38,17 @@ class Workspace:
     """Files that are left out, as in a `.gitignore`."""
     gitignore: bool = False
     """Whether the rules of `.gitignore` files hold too."""
+    shared: bool = False
+    """Whether it answers along with every other workspace."""
+    hooks_in: tuple[str, ...] = ()
+    """The workspaces whose hooks may tell of it, too."""
+    project: str = ""
+    """A directory elsewhere that it is the memory of."""
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The directories in which it is the one that is meant."""
+        return (self.root, Path(self.project)) if self.project else (self.root,)
 
     def layer_of(self, path: str) -> str:
         """Whose note a path is; a folder that is called so is the team's only where the globs name it."""

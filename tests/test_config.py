@@ -86,8 +86,8 @@ globs = ["../*.md"]
         "config:6: unknown section `serch`; did you mean `search`?",
         "config:13: a workspace needs a `path`",
         "config:16: `path` must be absolute or begin with ~, not 'relative/place'",
-        "config:18: `globs` must be a list of patterns inside the workspace",
         "config:17: `ns` must be a name without spaces or slashes, not 'two words'",
+        "config:18: `globs` must be a list of patterns inside the workspace, not ['../*.md']",
         "$MEMD_SERVER__MAX_CLIENTS: `server.max_clients` must be a whole number from 1 to 100000, not 'none'",
         "$MEMD_SERVR__X: unknown section `servr`; did you mean `server`?",
     ]
@@ -229,6 +229,10 @@ def test_twins_are_refused(config: Path) -> None:
         ('path = "/a"\nglobs = ["/etc/*.md"]', "`globs` must be a list"),
         ('path = "/a"\nglobs = ["x/../../*.md"]', "`globs` must be a list"),
         ('path = "/a"\nfollow = "yes"', "`follow` must be true or false"),
+        ('path = "/a"\nshared = 1', "`shared` must be true or false"),
+        ('path = "/a"\nhooks_in = "b"', "`hooks_in` must be a list of workspaces"),
+        ('path = "/a"\nproject = "b"', "`project` must be absolute or begin with ~"),
+        ('path = "/a"\nproject = 7', "`project` must be absolute or begin with ~"),
         ('path = "/a"\nglob = ["*.md"]', "unknown key `glob`; did you mean `globs`?"),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd import __version__
-from memd.cli.connecting import agents, change, json_file, toml_file
+from memd.cli.connecting import agents, change, json_file, script_file, toml_file
 from memd.cli.connecting.agents import AGENTS, Here, Place
 from memd.cli.connecting.json_file import Item, Member, Unreadable, without
 from memd.errors import Refused
@@ -90,7 +91,7 @@ def test_where_there_was_nothing_there_is_nothing_again(here):
 def test_what_else_is_in_a_file_stays_byte_for_byte(here, text):
     for _, place in places(here):
         own = CODEX if place.format is toml_file else HANDWRITTEN
-        if text not in own.values():
+        if text not in own.values() or place.format is script_file:
             continue
         place.path.parent.mkdir(parents=True, exist_ok=True)
         place.path.write_bytes(text.encode())
@@ -115,7 +116,7 @@ def test_a_file_that_was_changed_meanwhile_loses_only_what_is_memds(here):
             place.path.write_text(json.dumps({**data, "new": {"by": "the agent"}}, indent=4))
             disconnect(place)
             assert json.loads(place.path.read_text()) == {"new": {"by": "the agent"}}
-        else:
+        elif place.format is toml_file:
             connect(place)
             place.path.write_text(f'model = "new"\n\n{place.path.read_text()}\n[other]\na = 1\n')
             disconnect(place)
@@ -300,6 +301,9 @@ def test_another_server_called_memd_is_replaced_only_with_force_and_comes_back(h
     [
         ({"command": "/opt/bin/memd", "args": ["mcp", "-n", "x"], "disabled": True}, True),
         ({"command": "python3", "args": ["-m", "memd", "mcp"]}, True),
+        ({"type": "local", "command": ["/opt/bin/memd", "mcp"], "enabled": False}, True),
+        ({"type": "local", "command": ["other", "mcp"]}, False),
+        ({"type": "local", "command": []}, False),
         ({"command": "memd-of-mine", "args": ["mcp"]}, False),
         ({"command": "memd"}, False),
         ({"url": "http://localhost"}, False),
@@ -407,10 +411,10 @@ def test_connect_says_what_it_does_not_do_yet_and_asks_on_a_terminal(person, tmp
     off = "saving from sessions is off; to turn it on: memd connect claude-code --capture"
     assert off in person.run("connect", "claude-code").stderr
     assert "saving from sessions" not in person.run("connect", "cursor").stderr
-    shown, code = on_terminal(person, "connect", "codex", typed="n\n")
+    shown, code = on_terminal(person, "connect", "codex", "--no-hooks", typed="n\n")
     assert code == 0 and "+[mcp_servers.memd]" in shown and "Write this to" in shown and "nothing was written" in shown
     assert not (tmp_path / ".codex/config.toml").exists()
-    shown, code = on_terminal(person, "connect", "codex", typed="\n")
+    shown, code = on_terminal(person, "connect", "codex", "--no-hooks", typed="\n")
     assert code == 0 and shown.count("[mcp_servers.memd]") == 1 and (tmp_path / ".codex/config.toml").exists()
     for answer in ("\n", "later\n"):
         shown, code = on_terminal(person, "connect", "claude-code", typed=answer)
@@ -480,10 +484,11 @@ def test_a_project_gets_files_that_others_can_use(person, tmp_path):
     (project / ".git").mkdir(parents=True)
     (project / "src").mkdir()
     person.env["XDG_STATE_HOME"] = person.env["XDG_RUNTIME_DIR"] = str(tmp_path / "state")
-    for agent in ("claude-code", "codex", "cursor", "vscode"):
+    for agent in ("claude-code", "codex", "cursor", "vscode", "gemini", "opencode"):
         assert person.run("connect", agent, "--scope", "project", cwd=project / "src").returncode == 0
     assert set(all_files(project)) == {
-        ".mcp.json", ".claude/settings.json", ".codex/config.toml", ".cursor/mcp.json", ".vscode/mcp.json"
+        ".mcp.json", ".claude/settings.json", ".codex/config.toml", ".codex/hooks.json", ".cursor/mcp.json",
+        ".vscode/mcp.json", ".gemini/settings.json", "opencode.json", ".opencode/plugins/memd.js",
     }  # fmt: skip
     assert tomllib.loads((project / ".codex" / "config.toml").read_text()) == {
         "mcp_servers": {"memd": {"command": "memd", "args": ["mcp"]}}
@@ -535,6 +540,66 @@ def test_mistakes_are_explained(person, tmp_path):
     assert left.returncode == 0 and "stays" in left.stderr
 
 
+def test_an_agent_whose_transcripts_memd_cannot_read_gets_the_hooks_that_tell(person, tmp_path):
+    assert "saving" not in person.run("connect", "codex").stderr
+    assert set(json.loads((tmp_path / ".codex/hooks.json").read_text())["hooks"]) == {
+        "SessionStart",
+        "UserPromptSubmit",
+    }
+    person.run("connect", "codex", "--no-hooks")
+    assert person.run("disconnect", "codex").returncode == 0 and not (tmp_path / ".codex").exists()
+
+
+def test_a_script_is_memds_alone(here):
+    place = AGENTS["opencode"].places["user"](here)[1]
+    other = Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes")
+    connect(place)
+    again = AGENTS["opencode"].places["user"](other)[1]
+    assert change.state(again) == "differs"
+    connect(again)
+    assert "hook session-start -n notes" in place.path.read_text()
+    disconnect(again)
+    assert not place.path.parent.exists()
+    place.path.parent.mkdir(parents=True)
+    place.path.write_text("export const mine = 1\n")
+    with pytest.raises(Refused, match="an entry called memd"):
+        change.connected(place)
+    assert change.disconnected(place).kind == "none"
+    change.apply(change.connected(place, force=True))
+    assert change.state(place) == "connected"
+    change.apply(change.disconnected(place), forget=True)
+    assert all_files(place.path.parent) == {"memd.js": b"export const mine = 1\n"}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node to run OpenCode's plugin")
+def test_opencode_starts_the_server_and_adds_to_a_prompt_what_the_hooks_tell(person, tmp_path, workspace):
+    with person.start() as memory:
+        memory.workspace_add(str(workspace))
+        memory.sync(vectors=True)
+    person.run("connect", "opencode")
+    server = json.loads((tmp_path / ".config/opencode/opencode.json").read_text())["mcp"]["memd"]
+    assert server["type"] == "local" and server["command"][-1] == "mcp" and "MEMD_HOME" in server["environment"]
+    script = tmp_path / "memd.mjs"
+    shutil.copy(tmp_path / ".config/opencode/plugins/memd.js", script)
+    session = f"""
+        import {{ memd }} from "{script}"
+        const hooks = await memd({{ directory: process.argv[1] }})
+        const told = async (text) => {{
+            const parts = [{{ id: "prt_1", type: "text", text }}]
+            await hooks["chat.message"]({{ sessionID: "s" }}, {{ message: {{ id: "m" }}, parts }})
+            return parts.slice(1)
+        }}
+        console.log(JSON.stringify([await told("Where is the ErsatzTV API endpoint?"), await told("thanks")]))
+    """
+    slow = {"MEMD_HOOKS__TIMEOUT_MS": "60000", "MEMD_HOOKS__START_MS": "60000", "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(["node", "--input-type=module", "-e", session, str(workspace)], env=person.env | slow,
+                         capture_output=True, text=True, timeout=PATIENCE, check=True)  # fmt: skip
+    (first,), second = json.loads(ran.stdout)
+    assert first["id"] > "prt_1" and first["messageID"] == "m" and first["synthetic"]
+    assert first["text"].count("<memd-memory>") == 2 and "http://192.0.2.18:8409" in first["text"]
+    assert second == []
+
+
 def test_nanobots_other_spelling_is_kept(here):
     path = here.home / ".nanobot" / "config.json"
     path.parent.mkdir()
@@ -549,8 +614,8 @@ def test_nanobots_other_spelling_is_kept(here):
 def test_the_plugin_says_what_connect_writes():
     plain = Here(Path("/"), Path("/"), {}, "linux", ("memd",))
     plugin = ROOT / "plugin"
-    assert (plugin / "hooks" / "hooks.json").read_text() == json_file.add("", agents.hooks(plain)).text
-    server = (Member(("mcpServers",), agents.server(plain, typed=True)),)
+    assert (plugin / "hooks" / "hooks.json").read_text() == json_file.add("", agents.hooks(plain, saves=True)).text
+    server = (Member(("mcpServers",), agents.server(plain, typed="stdio")),)
     assert (plugin / ".mcp.json").read_text() == json_file.add("", server).text
     manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == "memd" and manifest["version"] == __version__

@@ -88,7 +88,7 @@ def test_the_config_excludes_what_no_file_admits_and_reload_holds_at_once(home: 
         with pytest.raises(AlreadyExists) as caught:
             client.workspace_add(str(workspace), exclude=["*.md"])
         assert "memd reload" in caught.value.hint
-        with pytest.raises(UsageError, match="no pattern"):
+        with pytest.raises(UsageError, match="must be a list of patterns"):
             client.workspace_add(str(workspace), exclude=["!"])
         config = (home.path / "config.toml").read_text()
         home.configure(config.replace('["memory/drafts/"]', '["2026-02-17.md"]'))

@@ -398,7 +398,17 @@ def test_a_prompt_is_plain_words_whatever_it_says(prompt: str) -> None:
 def test_no_memory_leaves_the_frame_of_a_hook(memories: list[tuple[str, str, str]]) -> None:
     shown = [
         recall.piece(
-            nth, {"path": path, "start_line": 1, "end_line": 2, "heading": heading, "text": text, "written_by": [path]}
+            nth,
+            {
+                "ns": heading,
+                "path": path,
+                "start_line": 1,
+                "end_line": 2,
+                "heading": heading,
+                "text": text,
+                "written_by": [path],
+            },
+            "",
         )
         for nth, (path, heading, text) in enumerate(memories, 1)
     ]

@@ -136,8 +136,8 @@ def test_a_prompt_is_words_and_nothing_else():
 
 
 def test_what_a_prompt_gets_is_no_longer_than_an_agent_takes():
-    hits = [{"path": "a.md", "start_line": 1, "end_line": 9, "text": "long " * 1_000} for _ in range(20)]
-    text = recall.framed("about", [recall.piece(nth, hit) for nth, hit in enumerate(hits)])
+    hits = [{"ns": "agent", "path": "a.md", "start_line": 1, "end_line": 9, "text": "long " * 1_000} for _ in range(20)]
+    text = recall.framed("about", [recall.piece(nth, hit, "agent") for nth, hit in enumerate(hits)])
     assert len(text) < recall.MAX_TEXT + 200 and text.endswith("</memd-memory>") and "…" in text
     assert recall.framed("about", []) == ""
 

@@ -61,6 +61,7 @@ def _workspace_row(entry: dict[str, Any]) -> tuple[str, ...]:
     waiting = f" (+{entry['pending_vectors']})" if entry.get("pending_vectors") else ""
     watch = "gone, waiting" if entry.get("missing") else str(entry.get("watch", ""))
     held = ", held" if entry.get("held") else ""
+    watch += ", shared" if entry.get("shared") else ""
     ns, root, changed = one_line(entry["ns"]), one_line(entry["root"]), ago(entry.get("last_change"))
     return ns, files, memories, chunks, f"{vectors}{waiting}", f"{watch}{held}", changed, root
 

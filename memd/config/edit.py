@@ -2,7 +2,7 @@
 
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tomlkit.items import AoT
 from memd.config import load, paths
 from memd.config.declared import docs_of, fields_of
 from memd.config.schema import RULES, RULES_DOC, SECTIONS, WORKSPACE_KEYS
-from memd.errors import AlreadyExists, ConfigError, Refused
+from memd.errors import AlreadyExists, ConfigError, Refused, UnknownWorkspace
 from memd.models import DEFAULT_GLOBS, Workspace
 
 
@@ -64,7 +64,7 @@ def add_workspace(workspace: Workspace) -> None:
     table: dict[str, Any] = {"path": str(workspace.root), "ns": workspace.ns}
     table |= {"globs": list(workspace.globs)} if workspace.globs != DEFAULT_GLOBS else {}
     table |= {"exclude": list(workspace.exclude)} if workspace.exclude else {}
-    table |= {name: True for name in ("follow", "gitignore") if getattr(workspace, name)}
+    table |= {name: value for name in ("follow", "gitignore", "project") if (value := getattr(workspace, name))}
     longer = _append(text, "[[workspace]]\n" + tomlkit.dumps(table))
     try:
         # A seventh of what tomlkit takes, which counts where there are a thousand workspaces.
@@ -95,15 +95,32 @@ def _line_end(text: str) -> str:
 
 
 def remove_workspace(ns: str) -> None:
-    file = paths.config_file()
-    document = _parse(file, _read(file))
-    tables = _tables(document)
-    names = [table.get("ns") or Path(str(table.get("path"))).name for table in tables]
+    file, document, names = _named_tables()
     if ns in names:
-        del tables[names.index(ns)]
-        if not len(tables):
+        del document["workspace"][names.index(ns)]
+        if len(names) == 1:
             del document["workspace"]
         _write(file, tomlkit.dumps(document))
+
+
+def share_workspace(ns: str, hooks_in: Iterable[str] = (), off: bool = False) -> None:
+    """Have a workspace answer along with the others, also in the hooks of some; or with none of them any more."""
+    file, document, names = _named_tables()
+    if unknown := [one for one in (ns, *hooks_in) if one not in names]:
+        raise UnknownWorkspace(f"no workspace is called {unknown[0]}", f"there are: {', '.join(names) or 'none yet'}")
+    table = document["workspace"][names.index(ns)]
+    allowed = dict.fromkeys((*table.pop("hooks_in", ()), *hooks_in))
+    table.pop("shared", None)
+    if not off:
+        table.update({"shared": True} | ({"hooks_in": [*allowed]} if allowed else {}))
+    _write(file, tomlkit.dumps(document))
+
+
+def _named_tables() -> tuple[Path, tomlkit.TOMLDocument, list[str]]:
+    """The config file, what it says, and the names of its workspaces."""
+    file = paths.config_file()
+    document = _parse(file, _read(file))
+    return file, document, [table.get("ns") or Path(str(table.get("path"))).name for table in _tables(document)]
 
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]

@@ -3,8 +3,9 @@
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from memd.config.hooks import value_from_text
 from memd.config.ignore_rules import parse_rules
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
 from memd.errors import ConfigError, UsageError, did_you_mean
-from memd.models import DEFAULT_GLOBS, Workspace
+from memd.models import Workspace
 
 ENV_PREFIX = "MEMD_"
 NS = re.compile(r"[^\s/\\\x00-\x1f]{1,100}")
@@ -196,26 +197,19 @@ def _workspace(table: dict[str, Any], nth: int, problems: Problems) -> Workspace
     for key in table:
         if key not in WORKSPACE_KEYS:
             problems.at("workspace", key, f"unknown key `{key}`{did_you_mean(key, WORKSPACE_KEYS)}", nth)
-    path, globs = table.get("path"), table.get("globs", list(DEFAULT_GLOBS))
+    path = table.get("path")
+    given = {"ns": Path(str(path)).name, **table}
     if not isinstance(path, str) or not path:
         problems.at("workspace", "path", "a workspace needs a `path`", nth)
-    elif not Path(path).expanduser().is_absolute():
-        problems.at("workspace", "path", f"`path` must be absolute or begin with ~, not {path!r}", nth)
-    if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob_ok(glob) for glob in globs):
-        problems.at("workspace", "globs", "`globs` must be a list of patterns inside the workspace", nth)
-    exclude = table.get("exclude", [])
-    if not isinstance(exclude, list) or not all(isinstance(rule, str) and rule_ok(rule) for rule in exclude):
-        problems.at("workspace", "exclude", "`exclude` must be a list of patterns, as in a .gitignore", nth)
-    for name in ("follow", "gitignore"):
-        if not isinstance(table.get(name, False), bool):
-            problems.at("workspace", name, f"`{name}` must be true or false", nth)
-    ns = table.get("ns", Path(str(path)).name)
-    if not isinstance(ns, str) or not NS.fullmatch(ns):
-        problems.at("workspace", "ns", f"`ns` must be a name without spaces or slashes, not {ns!r}", nth)
+        given.pop("path", None)
+    for name, (right, wanted) in CHECKS.items():
+        if name in given and not right(given[name]):
+            problems.at("workspace", name, f"`{name}` must be {wanted}, not {given[name]!r}", nth)
     if len(problems.found) > before:
         return None
-    switches = {name: table.get(name, False) for name in ("follow", "gitignore")}
-    return Workspace(ns, Path(str(path)).expanduser(), tuple(globs), exclude=tuple(exclude), **switches)
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    given |= {"project": str(Path(given["project"]).expanduser())} if "project" in given else {}
+    return Workspace(root=Path(given.pop("path")).expanduser(), **given)
 
 
 def glob_ok(glob: str) -> bool:
@@ -226,6 +220,26 @@ def glob_ok(glob: str) -> bool:
 def rule_ok(rule: str) -> bool:
     """Whether a rule for files that are left out can be understood."""
     return bool(rule.strip()) and not parse_rules("", "", (rule,)).wrong
+
+
+def _place_ok(path: Any) -> bool:
+    return isinstance(path, str) and Path(path).expanduser().is_absolute()
+
+
+def _each(right: Callable[[str], object], value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and right(one) for one in value)
+
+
+CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "path": (_place_ok, "absolute or begin with ~"),
+    "ns": (lambda value: _each(NS.fullmatch, [value]), "a name without spaces or slashes"),
+    "globs": (lambda value: bool(value) and _each(glob_ok, value), "a list of patterns inside the workspace"),
+    "exclude": (partial(_each, rule_ok), "a list of patterns, as in a .gitignore"),
+    "hooks_in": (partial(_each, NS.fullmatch), "a list of workspaces, by their names"),
+    "project": (_place_ok, "absolute or begin with ~"),
+    **dict.fromkeys(("follow", "gitignore", "shared"), (lambda value: isinstance(value, bool), "true or false")),
+}
+"""What each key of a workspace must be."""
 
 
 def _refuse_twins(workspaces: list[Workspace], problems: Problems) -> None:

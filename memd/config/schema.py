@@ -359,5 +359,8 @@ WORKSPACE_KEYS: dict[str, tuple[str, Any]] = {
     "follow": ("Follow symbolic links that lead out of the workspace.", False),
     "exclude": ("Which files are left out, as in a `.gitignore`.", ["drafts/"]),
     "gitignore": ("Leave out what the `.gitignore` files in it name.", False),
+    "shared": ("It answers along with every other workspace.", False),
+    "hooks_in": ("The workspaces whose hooks may tell of it when it is shared.", []),
+    "project": ("A directory elsewhere whose memory it is.", "~/code/app"),
 }
 """What a workspace may have in the config file: its meaning, and an example."""

@@ -54,7 +54,7 @@ async def _widened(call: Call, hit: dict[str, Any], around: int) -> dict[str, An
     first = max(1, hit["start_line"] - around)
     lines = {"from": first, "lines": hit["end_line"] + around - first + 1}
     try:
-        read = await call("get", {"path": f"{hit['root']}/{hit['path']}", **lines, "observe": False})
+        read = await call("get", {**pick(hit, "ns", "path"), **lines, "observe": False})
         return {**hit, **pick(read, "start_line", "end_line", "text")}
     except NotFound:
         # The file changed since; what was found is shown as it was.

@@ -56,7 +56,7 @@ def connect(args: Args) -> None:
     _report(known, scope, changes, dry_run, json, shown=asking)
     if new and not json and not dry_run:
         console.note(f"next: {known.then}")
-    if not dry_run and args["with_hooks"] and known.hooks:
+    if not dry_run and args["with_hooks"] and known.saves:
         _offer_capture(known, args["capture"], json)
 
 

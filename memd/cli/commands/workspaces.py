@@ -16,8 +16,10 @@ import typer
 from memd import installation
 from memd.cli import console, daemon_calls, reports
 from memd.cli.commands import service
+from memd.cli.connecting import agent_memory
+from memd.cli.connecting.agents import AGENTS, Here
 from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, own_command
-from memd.config import load, paths
+from memd.config import edit, load, paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
 from memd.models import DEFAULT_GLOBS, NEVER, TEAM_GLOB
 from memd.protocol.client import Client
@@ -28,12 +30,17 @@ VAULT = ".obsidian"
 EVERY_NOTE = ["**/*.md"]
 MOST_SEEN = 20_000
 WAITS, WAIT_SECONDS = 600, 0.1
+KEEPING = {name.partition("-")[0]: agent for name, agent in AGENTS.items() if agent.memory}
+"""The agents that keep notes by themselves: `claude`, `codex`, …."""
 app = typer.Typer()
 workspace_app = command_group(app, "workspace", "Sets a directory of notes up.")
 ns_app = command_group(app, "ns", "The workspaces by another name.", hidden=True)
 
 
 def _prepare(args: Args) -> None:
+    args["agents"] = [name for name in KEEPING if args[f"{name}_memory"]]
+    if args["agents"]:
+        return
     place = Path(args["path"]).resolve()
     if not place.exists() and not args["force"]:
         near = did_you_mean(place.name, (one.name for one in place.parent.glob("*/")))
@@ -72,9 +79,34 @@ def _other_notes(place: Path) -> tuple[int, list[str], bool]:
     return found, sorted(skipped), seen > MOST_SEEN
 
 
-@method_command(app, "workspace.add", prepare=_prepare, leave_out=["wait"])
+def _add(client: Client, params: Args, args: Args) -> Result:
+    """Add a directory, or the folders in which some agents keep notes."""
+    if not args["agents"]:
+        return call(client, "workspace.add", params)
+    here = Here(Path.home(), Path.cwd(), dict(os.environ), sys.platform, ())
+    known = {entry["ns"]: Path(entry["root"]) for entry in client.workspace_list()["workspaces"]}
+    done: list[Result] = []
+    for name in args["agents"]:
+        for kept in agent_memory.found(KEEPING[name], here):
+            if not kept.project:
+                again = f"memd add {kept.folder} --glob '**/*.md' --project DIR"
+                console.note(f"left out, as it is not clear which directory it is the memory of: {again}")
+            elif kept.folder.resolve() not in known.values():
+                ns, project = kept.name(name, known), kept.project if kept.project != kept.folder else ""
+                known[ns] = kept.folder.resolve()
+                service.open_to_service(kept.folder)
+                where = {"path": str(kept.folder), "ns": ns, "globs": kept.globs, "project": str(project)}
+                done.append(call(client, "workspace.add", {**where, "wait": not args["no_wait"]}))
+    return {"added": done}
+
+
+@method_command(app, "workspace.add", prepare=_prepare, send=_add, leave_out=["wait"])
 def add(result: Result, args: Args) -> None:
     """Watches a directory of notes."""
+    if args["agents"]:
+        lines = [reports.added(one, not args["no_wait"]) for one in result["added"]]
+        console.out("\n".join(lines) or "nothing new is kept there")
+        return
     others, skipped, many = _other_notes(Path(args["path"])) if args["wait"] else (0, [], False)
     console.out(reports.added(result, args["wait"], 0 if args["globs"] else others))
     if skipped:
@@ -130,6 +162,29 @@ def init(args: Args) -> None:
         "Nothing was committed or pushed; every clone needs this command once.",
     ]
     console.show(done, "\n".join(lines), args["json"])
+
+
+@own_command(workspace_app, "workspace share")
+def share(args: Args) -> None:
+    """Has a workspace answer along with every other one; never the other way."""
+    name, hooks_in = args["name"], args["hooks_in"] or ()
+    edit.share_workspace(name, hooks_in)
+    told = f", and the hooks in {', '.join(hooks_in)} tell of it" if hooks_in else ""
+    _follow({"ns": name, "shared": True}, f"{name} answers along with every other workspace{told}", args["json"])
+
+
+@own_command(workspace_app, "workspace unshare")
+def unshare(args: Args) -> None:
+    """Ends that: the workspace answers only for itself, and no other hook tells of it."""
+    edit.share_workspace(args["name"], off=True)
+    _follow({"ns": args["name"], "shared": False}, f"{args['name']} answers only for itself", args["json"])
+
+
+def _follow(done: dict[str, Any], text: str, json: bool) -> None:
+    """Have a running daemon follow the config file, and say what was changed in it."""
+    with suppress(NoDaemon), daemon_calls.connect(start=False) as client:
+        client.reload()
+    console.show(done, text, json)
 
 
 # --- git: who merges notes, what is kept out ----------------------------------------------------------------------

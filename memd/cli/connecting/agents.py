@@ -13,15 +13,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memd.cli.connecting import json_file, toml_file
+from memd.cli.connecting import json_file, script_file, toml_file
 from memd.cli.connecting.json_file import SERVER_NAME, Item, Member, Piece
-from memd.cli.hook import EVENTS
+from memd.cli.hook import EVENTS, LINES
 
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<otherwise>.*))?\}(?P<rest>[^}]*)")
 TIMEOUTS = {"session-start": 10, "user-prompt-submit": 10, "pre-compact": 60, "stop": 60, "session-end": 60}
 """Seconds that the agent waits at most; the hooks themselves end much sooner."""
 ASIDE = ("pre-compact", "stop")
+LOCAL = "local"
+FORMATS = {".toml": toml_file, ".js": script_file}
+"""How files are written that are no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,13 @@ class Place:
 # --- what is added --------------------------------------------------------------------------------------------
 
 
-def server(here: Here, typed: bool = False) -> dict[str, Any]:
+def server(here: Here, typed: str = "") -> dict[str, Any]:
     """How an agent starts `memd mcp`."""
     args = ["mcp", *(("--profile", here.profile) if here.profile else ()), *(("-n", here.ns) if here.ns else ())]
-    entry: dict[str, Any] = {"type": "stdio"} if typed else {}
-    entry |= {"command": here.command[0], "args": [*here.command[1:], *args]}
-    return entry | ({"env": env} if (env := places(here)) else {})
+    words = [*here.command, *args]
+    entry: dict[str, Any] = {"type": typed} if typed else {}
+    entry |= {"command": words} if typed == LOCAL else {"command": words[0], "args": words[1:]}
+    return entry | ({"environment" if typed == LOCAL else "env": env} if (env := places(here)) else {})
 
 
 def places(here: Here) -> dict[str, str]:
@@ -82,9 +86,10 @@ def places(here: Here) -> dict[str, str]:
     return {name: value for name, value in named.items() if value.startswith("/")}
 
 
-def hooks(here: Here) -> tuple[Piece, ...]:
-    """One command for each of Claude Code's events that memd answers."""
-    return tuple(Item(("hooks", theirs), {"hooks": [hook_command(here, ours)]}) for ours, theirs in EVENTS.items())
+def hooks(here: Here, saves: bool) -> tuple[Piece, ...]:
+    """One command for each of an agent's events that memd answers, by telling something or by saving something."""
+    events = {ours: theirs for ours, theirs in EVENTS.items() if saves or ours not in LINES}
+    return tuple(Item(("hooks", theirs), {"hooks": [hook_command(here, ours)]}) for ours, theirs in events.items())
 
 
 def hook_command(here: Here, event: str) -> dict[str, Any]:
@@ -125,7 +130,9 @@ class Agent:
     programs: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     hooks: dict[str, str] = field(default_factory=dict)
-    typed: bool = False
+    memory: list[dict[str, Any]] = field(default_factory=list)
+    saves: bool = False
+    typed: str = ""
     elsewhere: bool = False
 
     @property
@@ -136,9 +143,10 @@ class Agent:
 
     def _places(self, scope: str, file: str, here: Here) -> tuple[Place, ...]:
         path = here.path(file)
-        pieces = (Member(self._pointer(path), server(here, self.typed)),)
-        main = Place(path, pieces, toml_file if path.suffix == ".toml" else json_file)
-        return (main, Place(here.path(self.hooks[scope]), hooks(here))) if self.hooks and here.hooks else (main,)
+        pieces: dict[Path, tuple[Piece, ...]] = {path: (Member(self._pointer(path), server(here, self.typed)),)}
+        if self.hooks and here.hooks:
+            pieces[here.path(self.hooks[scope])] = hooks(here, self.saves)
+        return tuple(Place(file, some, FORMATS.get(file.suffix, json_file)) for file, some in pieces.items())
 
     def _pointer(self, path: Path) -> tuple[str, ...]:
         *outer, name = self.servers

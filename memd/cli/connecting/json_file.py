@@ -55,10 +55,11 @@ def entry_state(entry: Any, wanted: dict[str, Any]) -> str:
     """The state of an entry called `memd`: `connected`, `differs`, or `taken` by something that does not start memd."""
     if entry == wanted:
         return "connected"
-    command, args = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
-    if not isinstance(command, str) or not isinstance(args, list):
-        return "taken"
-    return "differs" if "mcp" in args and (PurePath(command).name == SERVER_NAME or SERVER_NAME in args) else "taken"
+    given = entry if isinstance(entry, dict) else {}
+    command, args = given.get("command"), given.get("args")
+    words = command if isinstance(command, list) else [command, *args] if isinstance(args, list) else []
+    ours = "mcp" in words[1:] and (PurePath(str(words[0])).name == SERVER_NAME or SERVER_NAME in words)
+    return "differs" if ours else "taken"
 
 
 class Draft:

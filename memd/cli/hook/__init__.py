@@ -68,7 +68,7 @@ def answer(event: str, args: dict[str, Any]) -> str:
         return ""
     _end_after(_time_limit(event, settings), event, args)
     payload = _read_payload()
-    client, ns = _bound_client(payload, args)
+    client, ns, along = _bound_client(payload, args)
     with client:
         # By its name, so that it is this one also for a daemon that comes back in between.
         where = {"ns": ns}
@@ -80,8 +80,8 @@ def answer(event: str, args: dict[str, Any]) -> str:
         from memd.cli.hook import recall
 
         if event == "session-start":
-            return recall.start(client, where)
-        return recall.prompt(client, where, str(payload.get("prompt") or ""), settings)
+            return recall.start(client, ns, along)
+        return recall.prompt(client, ns, along, str(payload.get("prompt") or ""), settings)
 
 
 def _idle(event: str, settings: dict[str, Any]) -> str:
@@ -161,9 +161,9 @@ def _log(file: str, message: str) -> None:
     os.write(log, line.encode())
 
 
-def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client, str | None]:
-    """A connection for the workspace that was named, else for the one around the agent's directory; in none of them
-    there is nothing for the agent."""
+def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client, str, list[str]]:
+    """A connection for the workspace that was named, else for the one around the agent's directory, its name and what
+    may be told beside it; in none of them there is nothing for the agent."""
     from memd.protocol.client import Client
 
     place = payload.get("cwd")
@@ -175,7 +175,7 @@ def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client
         client.close()
         raise
     client.daemon = dict(answer)
-    return client, answer["bound"]
+    return client, answer["bound"] or "", answer.get("along", [])
 
 
 def _read_payload() -> dict[str, Any]:

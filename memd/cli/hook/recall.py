@@ -44,24 +44,24 @@ class Nothing(Exception):
     """There is nothing to recall; the message says why, for a person who asks."""
 
 
-def prompt(client: Client, where: dict[str, Any], text: str, settings: dict[str, Any]) -> str:
-    """The few memories that answer a prompt."""
+def prompt(client: Client, ns: str, along: list[str], text: str, settings: dict[str, Any]) -> str:
+    """The few memories that answer a prompt: of the agent's workspace, and of others that may be told along with it."""
     question = _question(text, settings)
     # The best passages may all be of one long memory.
-    params = {"query": question, "limit": settings["limit"] * 5, "sync": "none", **where, **UNOBSERVED}
+    params = {"query": question, "limit": settings["limit"] * 5, "sync": "none", "ns": [ns, *along], **UNOBSERVED}
     result = client.call("query", params)
     if result["verdict"] != "found":
         raise Nothing("no memory answers this")
     if (sure := result["confidence"]) < (least := settings["confidence"]):
         raise Nothing(f"no memory answers this surely enough: {sure:.2f}, hooks.confidence is {least:.2f}")
     best = result["hits"][0]
-    memories: dict[str, dict[str, Any]] = {best["key"]: best}
+    memories: dict[tuple[str, str], dict[str, Any]] = {(best["ns"], best["key"]): best}
     for hit in result["hits"]:
         # A score can be below zero; then nothing stands beside the best.
         if hit["score"] >= max(0.0, best["score"] * (NEAR_FACT if hit["kind"] == "semantic" else NEAR)):
-            memories.setdefault(hit["key"], hit)
+            memories.setdefault((hit["ns"], hit["key"]), hit)
     shown = [*memories.values()][: settings["limit"]]
-    return framed(ABOUT_PROMPT, [piece(nth, hit) for nth, hit in enumerate(shown, 1)])
+    return framed(ABOUT_PROMPT, [piece(nth, hit, ns) for nth, hit in enumerate(shown, 1)])
 
 
 def _question(text: str, settings: dict[str, Any]) -> str:
@@ -75,11 +75,11 @@ def _question(text: str, settings: dict[str, Any]) -> str:
     return question
 
 
-def start(client: Client, where: dict[str, Any]) -> str:
+def start(client: Client, ns: str, along: list[str]) -> str:
     """The pinned memories and what else there is, for the beginning of a session."""
-    card = client.call("peek", where)
-    pinned = client.call("list", {**where, "tier": "pinned", "limit": PINNED})["memories"]
-    pieces = [piece(nth, _whole(client, row)) for nth, row in enumerate(pinned, 1)]
+    card = client.call("peek", {"ns": ns})
+    pinned = client.call("list", {"ns": [ns, *along], "tier": "pinned", "limit": PINNED})["memories"]
+    pieces = [piece(nth, _whole(client, row), ns) for nth, row in enumerate(pinned, 1)]
     if not pieces and not card["text"].strip():
         raise Nothing("the workspace has no memories yet")
     return framed(ABOUT_START, [*pieces, quoted(card["text"])])
@@ -114,11 +114,12 @@ def _word(word: str) -> str:
 # --- rendering -----------------------------------------------------------------------------------------------
 
 
-def piece(nth: int, memory: dict[str, Any]) -> str:
+def piece(nth: int, memory: dict[str, Any], own: str) -> str:
     """One memory: where it stands, and what it says, each line marked as a quotation."""
+    place = memory["path"] if memory["ns"] == own else f"{memory['ns']}:{memory['path']}"
     lines = f"{memory['start_line']}-{memory['end_line']}"
     author = f" (written by {', '.join(memory['written_by'])})" if memory.get("written_by") else ""
-    head = one_line(f"[{nth}] {memory['path']}:{lines} {memory.get('heading') or ''}".rstrip() + author)
+    head = one_line(f"[{nth}] {place}:{lines} {memory.get('heading') or ''}".rstrip() + author)
     return f"{head}\n{quoted(memory['text'])}"
 
 

@@ -44,7 +44,7 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.lifecycle.rules import Rule
 from memd.models import Filters
-from memd.protocol.methods.base import Filtered, OneWorkspace, Scoped
+from memd.protocol.methods.base import Asking, Filtered, OneWorkspace, Scoped
 
 log = logging.getLogger("memd.handlers")
 
@@ -206,15 +206,28 @@ class HandlerContext:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
         if request.ns:
             return tuple(self.stores.index(ns).workspace.ns for ns in request.ns)
-        around = self.around(request.cwd)
-        return (around,) if around else tuple(indexes)
+        if not (around := self.around(request.cwd)):
+            return tuple(indexes)
+        return (around, *(self.along(around) if isinstance(request, Asking) else ()))
 
     def around(self, directory: str) -> str:
-        """The innermost workspace that holds a directory; empty for none."""
+        """The innermost workspace that holds a directory, before one that only is its memory; empty for none."""
         place = Path(directory)
         above = {place, *place.parents} if directory else set()
-        roots = [index.workspace for index in self.stores.indexes.values() if index.workspace.root in above]
-        return max(roots, key=lambda workspace: len(workspace.root.parts)).ns if roots else ""
+        known = [index.workspace for index in self.stores.indexes.values()]
+        found = [(len(at.parts), at == one.root, one.ns) for one in known for at in one.places if at in above]
+        return max(found)[-1] if found else ""
+
+    def along(self, ns: str, hooks: bool = False) -> tuple[str, ...]:
+        """The workspaces that answer along with another one: those of the same project, and those that are shared;
+        of these only a few with `hooks`: what hooks may tell."""
+        own = self.stores.index(ns).workspace
+        others = [index.workspace for index in self.stores.indexes.values() if index.workspace.ns != ns]
+        return tuple(
+            one.ns
+            for one in others
+            if (one.project and Path(one.project) in own.places) or (one.shared and (not hooks or ns in one.hooks_in))
+        )
 
     def workspace_around(self, directory: str) -> str:
         """The workspace of an agent that works in a directory. Outside of every one it gets nothing, not even names:

@@ -14,7 +14,7 @@ from memd.daemon.serving.server import ClientConnection
 from memd.errors import Proposed, Refused
 from memd.indexer.record import actions, history
 from memd.notes import secrets
-from memd.protocol.methods.base import Method, Signed, parameters_of
+from memd.protocol.methods.base import Asking, Method, Signed, parameters_of
 from memd.protocol.methods.proposals import Deciding
 
 ADD = "workspace.add"
@@ -38,10 +38,11 @@ def bound_params(
         return params
     if method.about_daemon:
         raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is not about one workspace", "")
-    named = params.get("ns")
+    named, along = params.get("ns"), ctx.along(bound) if method.reads else ()
     if named in (None, []):
-        return {**params, "ns": bound}
-    if named not in (bound, [bound]) and not ctx.settings.server.cross_workspace:
+        return {**params, "ns": [bound, *(along if issubclass(method.request, Asking) else ())]}
+    names = named if isinstance(named, list) else [named]
+    if not all(one in (bound, *along) for one in names) and not ctx.settings.server.cross_workspace:
         why = f"this connection is bound to `{bound}` and may not name another workspace"
         raise Refused(why, "leave `ns` out; the config allows it with [server] cross_workspace = true")
     return params

@@ -53,7 +53,8 @@ async def hello(ctx: HandlerContext, request: methods.HelloRequest, call: Incomi
         "pid": ctx.pid,
         "capabilities": list(METHODS),
         "limits": limits,
-        "bound": call.connection.bound or None,
+        "bound": (bound := call.connection.bound) or None,
+        "along": list(ctx.along(bound, hooks=True)) if bound else [],
     }
 
 
@@ -175,6 +176,7 @@ def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], pro
     return {
         **index.place,
         "globs": list(index.workspace.globs),
+        "shared": index.workspace.shared,
         **counts,
         "watch": mode,
         "watch_note": why,
@@ -240,7 +242,7 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
         # Workspaces may have been added or removed since the session opened.
         elif not connection.bound:
             bind(ctx, connection, ctx.workspace_around(request.cwd))
-        return await dispatch(ctx, method, params, call)
+        return _as_asked(await dispatch(ctx, method, params, call), connection.bound)
 
     identity = SessionIdentity(request.who, time_zone(request.tz), request.session)
     server = ctx.settings.server
@@ -249,3 +251,11 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
     session = module.McpSession(tools, call_for, connection, structured_content=server.structured_content)
     connection.successor = partial(ctx.mcp.run, session, connection)
     return {"profile": request.profile, "ns": connection.bound or None, "tools": list(tools)}
+
+
+def _as_asked(result: Result, own: str) -> Result:
+    """A result that names files as a session can ask for them: `people:MEMORY.md` is that of another workspace."""
+    for row in result.get("hits", [result]):
+        if {"root", "path"} <= row.keys() and row["ns"] != own:
+            row["path"] = f"{row['ns']}:{row['path']}"
+    return result

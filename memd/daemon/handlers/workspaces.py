@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memd.config import edit, load, paths
+from memd.config.declared import is_unicode
 from memd.daemon.handlers.handler_context import P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
@@ -97,20 +98,15 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
     """The workspace that a call of `workspace.add` describes."""
     path = absolute_path(request.path)
     globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
-    workspace = Workspace(ns, path, globs, request.follow, request.exclude, request.gitignore)
-    if not load.NS.fullmatch(ns):
-        raise UsageError(f"`ns` must be a name without spaces or slashes, not {ns!r}", "name it with --ns")
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{str(path)!a} is not valid Unicode, as the config file must be") from None
+    project = str(absolute_path(request.project).resolve()) if request.project else ""
+    workspace = Workspace(ns, path, globs, request.follow, request.exclude, request.gitignore, project=project)
+    if not is_unicode(str(path)):
+        raise UsageError(f"{str(path)!a} is not valid Unicode, as the config file must be")
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is no directory", "add the directory that holds your notes")
-    for glob in globs:
-        if not load.glob_ok(glob):
-            raise UsageError(f"the glob {glob!r} leaves the workspace", "globs are relative, such as '**/*.md'")
-    for rule in request.exclude:
-        if not load.rule_ok(rule):
-            raise UsageError(f"{rule!r} is no pattern of files", "write it as in a .gitignore, such as 'drafts/'")
+    for name, value in {"ns": ns, "globs": list(globs), "exclude": list(request.exclude)}.items():
+        right, wanted = load.CHECKS[name]
+        if not right(value):
+            raise UsageError(f"`{name}` must be {wanted}, not {value!r}", "such as --ns app, --glob '**/*.md'")
     paths.check_notes_place(path.resolve())
     return replace(workspace, root=path.resolve())

@@ -76,21 +76,31 @@ def _shown_to(connection: Connection, memory: int) -> list[dict[str, str]]:
 
 def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, Row]:
     """The one memory that a key names, and its workspace."""
-    rows = [(index, row) for index in indexes for row in lookup.memories(stores.ledger.reader, index.id, key)]
+    reader = stores.ledger.reader
+    rows = [(index, row) for index in indexes for row in lookup.memories(reader, index.id, _unprefixed(index, key))]
     if not rows:
-        gone = [row["gone"] or "" for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
+        gone = [row["gone"] or "" for index in indexes for row in lookup.gone(reader, index.id, key)]
         if gone:
             raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
-    # A person's own wins over the team's.
-    own = [(index, row) for index, row in rows if index.workspace.layer_of(row["path"]) == OWN]
+    own = [(index, row) for index, row in rows if _is_own(index, row["path"])]
     return only_one(own or rows, f"`{key}` names several memories")
+
+
+def _is_own(index: WorkspaceIndex, path: str) -> bool:
+    """Whether it wins over what else has its name: the team's, what is shared, and what an agent keeps elsewhere."""
+    return index.workspace.layer_of(path) == OWN and not (index.workspace.shared or index.workspace.project)
+
+
+def _unprefixed(index: WorkspaceIndex, name: str) -> str:
+    """A key or a path without the name of its workspace, as hits of another one have it: `people:MEMORY.md`."""
+    return name.removeprefix(f"{index.workspace.ns}:")
 
 
 def day_with_sections(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, str] | None:
     """The file of a day that is more than one memory: its name stands for all that was noted on it."""
     files = [(index, path) for index in indexes for path in index.files if PurePosixPath(path).stem == key]
-    own = [(index, path) for index, path in files if index.workspace.layer_of(path) == OWN] or files
+    own = [(index, path) for index, path in files if _is_own(index, path)] or files
     if not DATE.fullmatch(key) or len(own) != 1:
         return None
     (index, path), *_ = own
@@ -137,7 +147,7 @@ def declared_facts(declared: JsonObject) -> JsonObject:
 def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int, max_bytes: int) -> JsonObject:
     """Lines of a file; all of them when `count` is 0."""
     for index in indexes:
-        inner = inside(index, path)
+        inner = inside(index, _unprefixed(index, path))
         if inner and (index.workspace.root / inner).exists():
             lines = _lines(index, inner, first, count, max_bytes)
             return lines | history.authors_at(stores.ledger.reader, index.id, inner, first, lines["end_line"])

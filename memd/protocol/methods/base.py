@@ -107,6 +107,10 @@ class Scoped(Request):
     """Without `ns`: the innermost workspace around this directory; outside of all of them, or without `cwd`, all."""
 
 
+class Asking(Scoped):
+    """A question: unless `ns` names workspaces, those that are shared answer along with the one around `cwd`."""
+
+
 class OfSort(Scoped):
     """Only memories of one sort."""
 
@@ -142,7 +146,7 @@ class Filtered(OfSort):
             check_date(name, value)
 
 
-class AllTiers(Request):
+class AllTiers(Asking):
     """Looks at what is awake, unless asked for all."""
 
     all: bool = False

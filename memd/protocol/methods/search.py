@@ -150,7 +150,7 @@ class GetResult(base.WithinWorkspace, base.Shown):
     estimated_tokens: NotRequired[int]
 
 
-class GetRequest(AtATime, base.Scoped, base.Observed, method="get", args="key", result=GetResult, reads=True):
+class GetRequest(AtATime, base.Asking, base.Observed, method="get", args="key", result=GetResult, reads=True):
     """Returns one memory by its key, or lines of a file by its path."""
 
     key: str = ""
@@ -181,7 +181,7 @@ class GrepResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-class GrepRequest(base.Scoped, method="grep", args="pattern", result=GrepResult, reads=True):
+class GrepRequest(base.Asking, method="grep", args="pattern", result=GrepResult, reads=True):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
     pattern: base.Words
@@ -225,7 +225,7 @@ class BusResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-class BusRequest(Limited, base.Filtered, method="bus", args="query", result=BusResult, reads=True):
+class BusRequest(Limited, base.Filtered, base.Asking, method="bus", args="query", result=BusResult, reads=True):
     """Ranks whole entries by how often they have the question's words."""
 
     query: base.Words

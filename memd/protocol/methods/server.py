@@ -16,6 +16,8 @@ class HelloResult(Fresh):
     limits: dict[str, int]
     bound: str | None
     """The workspace that this connection is bound to."""
+    along: list[str]
+    """The workspaces that hooks there may tell of, too."""
 
 
 class HelloRequest(Request, method="hello", result=HelloResult, reads=True, for_bound=True):
@@ -52,6 +54,8 @@ class WorkspaceStatus(TypedDict):
     ns: str
     root: str
     globs: list[str]
+    shared: bool
+    """It answers along with every other one."""
     files: int
     memories: int
     chunks: int

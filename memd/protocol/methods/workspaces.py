@@ -138,6 +138,8 @@ class WorkspaceAddRequest(base.Progressing, method="workspace.add", args="path",
     """Which files are left out, as in a `.gitignore`."""
     gitignore: bool = False
     """Leave out what its `.gitignore` files name."""
+    project: Annotated[str, base.place(), base.unset("none")] = ""
+    """A directory elsewhere whose memory it is."""
     wait: bool = True
     """Answer when its text is searchable, not at once."""
 
