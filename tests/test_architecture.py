@@ -68,6 +68,7 @@ VENDORS = {
     "sentencepiece": {"indexer/model/multilingual.py"},
     "tree_sitter": {"outline/grammar.py"},
     "pathspec": {"config/ignore_rules.py"},
+    **{name: {"notes/document_process.py"} for name in ("pypdf", "mammoth", "bs4", "markdownify")},
     "mcp": {"mcp/sdk_server.py"},
     "mcp_types": {"mcp/sdk_server.py"},
     "anyio": {"mcp/sdk_server.py"},

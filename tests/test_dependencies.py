@@ -23,7 +23,12 @@ def test_every_dependency_is_locked_with_its_hashes_and_within_its_bounds() -> N
     assert "://" not in text
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
-    declared = [*project["project"]["dependencies"], *extras["outline"], *project["dependency-groups"]["dev"]]
+    declared = [
+        *project["project"]["dependencies"],
+        *extras["documents"],
+        *extras["outline"],
+        *project["dependency-groups"]["dev"],
+    ]
     locked = dependencies.locked()
     for need in map(Requirement, declared):
         assert need.specifier.contains(locked[dependencies.name_of(need.name)]), f"{need}: make lock"

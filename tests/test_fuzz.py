@@ -26,12 +26,14 @@ from memd.indexer.language.question import parse as parse_question
 from memd.indexer.transfer import import_plan, import_sources
 from memd.mcp import sdk_server
 from memd.mcp.tools import check, tools_of
-from memd.notes import merging, metadata, sessions, topics
+from memd.notes import document_process, merging, metadata, sessions, topics
 from memd.notes.parse import in_one_go, parse, reparse
+from memd.notes.read import SkippedFile
 from memd.notes.secrets import masked, secrets_in
 from memd.protocol import wire
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import parse as parse_params
+from tests.document_files import epub, pdf, word
 
 EXAMPLES = 2_500 if os.environ.get("MEMD_SOAK") else 25
 fuzzed = settings(
@@ -207,6 +209,15 @@ def test_front_matter_that_was_changed_is_read_back_and_the_text_stays(body: str
 def test_the_comment_under_a_heading_is_read_whatever_it_says(body: str) -> None:
     metadata.read_comment(f"<!-- memd: {body} -->")
     metadata.with_comment(f"## A\n<!-- memd: {body} -->\n\ntext\n", {"pinned": True})
+
+
+@fuzzed
+@given(st.sampled_from(sorted(document_process.READERS)), st.binary(max_size=400), st.integers(0, 4_000))
+def test_a_document_has_a_text_or_a_reason(suffix: str, noise: bytes, at: int) -> None:
+    whole = {".pdf": pdf("One", "Two"), ".docx": word(("Normal", "One")), ".epub": epub("Book", "<p>One</p>")}
+    data = whole.get(suffix, b"<h1>One</h1><p>Two</p>")
+    for broken in (noise, data[:at], data[:at] + noise + data[at:]):
+        assert isinstance(document_process.text_of(suffix, broken), bytes | SkippedFile)
 
 
 # --- the topic index ------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ PIECE = 32_768
 
 WORD = re.compile(r"\s+")
 LINE = re.compile(r"\n")
+PAGE = re.compile(r"[^\n]+")
 RESUMES = ("heading_open", "paragraph_open")
 
 
@@ -108,6 +109,12 @@ def blocks_in_pieces(text: str, lines: LineOffsets, start: int) -> Pieces[list[B
             size *= 2
         yield
     return blocks + list(_found(_tokens(text[start:]), text, lines, start))
+
+
+def page_blocks(text: str) -> list[Block]:
+    """The sentences of a text that has a line a page; those of two pages do not join."""
+    pages = (page.span() for page in PAGE.finditer(text))
+    return [Block(*span, cut_from=start) for start, end in pages for span in _cut(text, start, end, SENTENCE)]
 
 
 def _tokens(text: str) -> list[Token]:

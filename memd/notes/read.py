@@ -46,15 +46,15 @@ class FileContent:
         return without_markers(decode(self.data))
 
 
-def read_file(path: Path, max_bytes: int) -> FileContent:
+def read_file(path: Path, max_bytes: int, binary: bool = False) -> FileContent:
     """Read bytes and stat that belong together; a file that is being written is tried again."""
     for _ in range(ATTEMPTS):
-        if (content := _read_once(path, max_bytes)) is not None:
+        if (content := _read_once(path, max_bytes, binary)) is not None:
             return content
     raise UnreadableFile("it is being written")
 
 
-def _read_once(path: Path, max_bytes: int) -> FileContent | None:
+def _read_once(path: Path, max_bytes: int, binary: bool) -> FileContent | None:
     try:
         # O_NONBLOCK: a FIFO in place of the file must not block the daemon.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
@@ -70,7 +70,7 @@ def _read_once(path: Path, max_bytes: int) -> FileContent | None:
         raise UnreadableFile(error.strerror or str(error)) from error
     if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size) or len(data) != after.st_size:
         return None
-    if is_binary(data):
+    if not binary and is_binary(data):
         raise SkippedFile("it is binary")
     return FileContent(data, FileStat.of(after), digest_of(data))
 

@@ -31,7 +31,7 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
-from memd.notes import parse, safe_write
+from memd.notes import documents, parse, safe_write
 
 log = logging.getLogger("memd.tasks")
 
@@ -45,6 +45,7 @@ NOTES_FORMAT = "notes_format"
 def forget_workspace(worker: Worker, ns: str) -> None:
     """Drop a workspace's index and rows, never its files."""
     worker.stores.forget(worker.stores.index(ns))
+    _keep_documents(worker.stores)
     worker.health.clear(f"held:{ns}")
 
 
@@ -55,6 +56,13 @@ def forget_unlisted(stores: OwnStores) -> None:
         if row["id"] not in known:
             log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
             stores.forget_number(row["id"])
+    _keep_documents(stores)
+
+
+def _keep_documents(stores: OwnStores) -> None:
+    """Remove the texts of documents that no workspace has."""
+    files = ((index, path) for index in stores.indexes.values() for path in index.known_files())
+    documents.keep_only(index.workspace.root / path for index, path in files if documents.is_document(path))
 
 
 def scan_workspaces(

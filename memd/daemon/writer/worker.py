@@ -26,12 +26,13 @@ from memd.daemon.writer.queue import Batch, Hints, IndexingJob, Task, TaskQueue,
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
-from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
+from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.writing import write_files
 from memd.models import FileStat
+from memd.notes.documents import is_document
 
 log = logging.getLogger("memd.worker")
 
@@ -352,8 +353,10 @@ class Worker:
             for report in ingest.apply_in_pieces(self.stores, index, paths, *how):
                 whole.add(report)
                 if not report.more:
+                    documents = [path for path in whole.restless if is_document(path)]
+                    self.enqueue(ns, documents, {}, PLAIN, IndexingJob())
                     with self._wake:
-                        self._hints.mark_read(ns, paths, whole.restless)
+                        self._hints.mark_read(ns, paths, set(whole.restless).difference(documents))
                     self._announce(index, paths, whole)
                 self._pass_on(index, report, saved)
                 yield report

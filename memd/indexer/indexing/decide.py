@@ -21,6 +21,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Chunk, Memory, grouped
+from memd.notes.documents import is_document
 from memd.notes.parse import CACHED_FILES
 
 MOST_SAVED = 300
@@ -275,7 +276,8 @@ class _Decision:
         for path, (row, note) in self.batch.notes.items():
             begun = row if whole else replace(row, digest="", racy=True)
             saved = self.files[path] = catalog.save_file(self.connection, self.index.id, begun)
-            keep_copy(self.connection, saved.id, self.batch.data[path])
+            if not is_document(path):
+                keep_copy(self.connection, saved.id, self.batch.data[path])
             file = replace(saved, digest=row.digest)
             changed += [ParsedMemory.of(file, note.role, memory) for memory in memories[path]]
         return changed

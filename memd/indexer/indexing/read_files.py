@@ -20,9 +20,10 @@ from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, Note
-from memd.notes import read
+from memd.notes import documents, read
 from memd.notes.blocks import Pieces
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
+from memd.notes.documents import is_document, read_in_pieces, read_note
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile
 
 MOST_CHUNKS = 128
 """Files are read until they have so many chunks: saving those takes about an eighth of a second."""
@@ -87,7 +88,7 @@ def _unchanged(row: FileRow | None, seen: FileStat) -> bool:
 def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
     """A file of a workspace; None if it cannot be read now."""
     try:
-        return read_file(index.workspace.root / path, max_bytes)
+        return read_note(index.workspace.root / path, max_bytes)
     except (OSError, SkippedFile, UnreadableFile):
         return None
 
@@ -104,8 +105,13 @@ def read_files(
     while paths and batch.chunks < MOST_CHUNKS:
         path = paths.popleft()
         known = batch.known[path] = index.files.get(path)
+        file = index.workspace.root / path
+        if restless is not None and is_document(path) and file.is_file() and documents.text_of(file) is None:
+            # Too long for who waits for changes: it becomes an import.
+            batch.restless.append(path)
+            continue
         try:
-            content = read_file(index.workspace.root / path, max_bytes) if _admitted(index, path) else None
+            content = (yield from read_in_pieces(file, max_bytes)) if _admitted(index, path) else None
         except (FileNotFoundError, NotADirectoryError):
             content = None
         except UnreadableFile as error:
@@ -119,6 +125,8 @@ def read_files(
             continue
         if content is None:
             batch.removed += [path] if known is not None else []
+            if is_document(path):
+                documents.forget(file)
         elif restless is not None and restless(path, content.stat.mtime_ns):
             batch.restless.append(path)
         else:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from memd.config.ignore_rules import Exclusions
 from memd.config.paths import is_utf8
 from memd.models import NEVER, FileStat, Workspace, grouped
+from memd.notes import documents
 from memd.notes.merging import original_of
 
 SWAP = re.compile(
@@ -123,7 +124,7 @@ def refusal(workspace: Workspace, path: str) -> str:
         mode = file.stat().st_mode
     except OSError:
         return NOWHERE if file.is_symlink() else ""
-    return "" if stat.S_ISREG(mode) else ODD
+    return documents.lacking(path) if stat.S_ISREG(mode) else ODD
 
 
 def _leads_out(workspace: Workspace, file: Path) -> bool:
@@ -207,10 +208,10 @@ class _Walk:
             if inner and (status.st_dev, status.st_ino) not in self.visited:
                 self.visited.add((status.st_dev, status.st_ino))
                 self.folder(path)
-        elif wanted and stat.S_ISREG(status.st_mode):
-            self.result.files[path] = FileStat.of(status)
+        elif wanted and (why := documents.lacking(path) if stat.S_ISREG(status.st_mode) else ODD):
+            self.result.skipped[path] = why
         elif wanted:
-            self.result.skipped[path] = ODD
+            self.result.files[path] = FileStat.of(status)
 
     def _link_allowed(self, entry: os.DirEntry[str], path: str, wanted: bool) -> bool:
         """A link to a file inside the workspace is read; one that leads out, or to a folder, only with `follow`."""

@@ -26,7 +26,8 @@ from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
 from memd.models import JsonObject, Workspace
-from memd.notes.read import SkippedFile, UnreadableFile, read_file
+from memd.notes.documents import read_note
+from memd.notes.read import SkippedFile, UnreadableFile
 from memd.notes.secrets import secrets_in
 
 ROOM_MB = 200
@@ -329,7 +330,7 @@ def explain_file(file: Path, workspaces: Sequence[Workspace], max_bytes: int) ->
 def _explain(workspace: Workspace, path: str, max_bytes: int) -> DoctorFinding:
     why = left_out(workspace, path) or refusal(workspace, path)
     try:
-        _ = why or read_file(workspace.root / path, max_bytes)
+        _ = why or read_note(workspace.root / path, max_bytes)
     except (FileNotFoundError, SkippedFile, UnreadableFile) as error:
         why = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
     taken = next((f"taken in by the glob {glob}" for glob in workspace.globs if matcher(glob).fullmatch(path)), "")
@@ -357,7 +358,7 @@ def _secrets(workspace: Workspace, max_bytes: int, until: float) -> tuple[list[J
             break
         read_files += 1
         try:
-            text = read_file(workspace.root / path, max_bytes).text
+            text = read_note(workspace.root / path, max_bytes).text
         except FileNotFoundError:
             continue
         except (SkippedFile, UnreadableFile):

@@ -18,8 +18,9 @@ from memd.indexer.query.pattern import MAX_LINE, Pattern
 from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, JsonObject, Workspace
+from memd.notes.documents import read_note
 from memd.notes.names import date_of
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile
 
 MAX_CHARS = 1_000_000
 """An answer ends with the block that reaches this; `next` says where the rest begins."""
@@ -157,7 +158,7 @@ def _place_in(after: str) -> tuple[Place | None, int]:
 
 def _content(workspace: Workspace, path: str, max_bytes: int, result: GrepMatches) -> FileContent | None:
     try:
-        return read_file(workspace.root / path, max_bytes)
+        return read_note(workspace.root / path, max_bytes)
     except FileNotFoundError:
         return None
     except (SkippedFile, UnreadableFile) as error:

@@ -20,6 +20,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, declared_facts
 from memd.models import JsonObject
+from memd.notes.documents import is_document
 from memd.notes.merging import split
 
 SQL = queries(__file__)
@@ -114,7 +115,8 @@ def _file_entries(
 ) -> Iterator[tuple[int, JsonObject]]:
     """A file with each of its memories, as they are in it now and with what the ledger knows of them."""
     content = read_or_none(index, path, max_bytes)
-    if content is None:
+    # A document is no text that an import could write.
+    if content is None or is_document(path):
         return
     head, memories = split(path, content.text, content.day)
     file: JsonObject = {"ns": index.workspace.ns, "path": path, "digest": content.digest}

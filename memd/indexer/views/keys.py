@@ -17,8 +17,9 @@ from memd.indexer.store.queries import queries, with_lists
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject
 from memd.notes import metadata, sections, topics
+from memd.notes.documents import read_note
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
-from memd.notes.read import FileContent, SkippedFile, UnreadableFile, read_file
+from memd.notes.read import FileContent, SkippedFile, UnreadableFile
 from memd.prose import estimate_tokens
 
 SQL = queries(__file__)
@@ -187,7 +188,7 @@ def content_now(
 ) -> FileContent | None:
     """A file as it is now; None when there is none."""
     try:
-        return read_file(index.workspace.root / path, max_bytes)
+        return read_note(index.workspace.root / path, max_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (SkippedFile, UnreadableFile) as error:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.errors import Conflict, DiskFull, MemdError
+from memd.errors import Conflict, DiskFull, MemdError, Refused
 from memd.failpoints import failpoint
 from memd.indexer.lifecycle import lives
 from memd.indexer.record import actions
@@ -21,6 +21,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.views.past import KnownMemory
 from memd.models import digest_of
 from memd.notes import blocks, names, read, safe_write, sections
+from memd.notes.documents import is_document
 from memd.notes.parse import parse
 
 log = logging.getLogger("memd.write_files")
@@ -89,6 +90,8 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
     if before is not None:
         detail = json.loads(before["detail"])
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
+    if document := next(filter(is_document, write_action.paths), ""):
+        raise Refused(f"{document} is a document, which memd only reads", "change it in the program that made it")
     record = _ActionRecord(stores.ledger, index, write_action, write_action.key)
     written: list[safe_write.WriteResult] = []
     keeps_day = _keeps_day(stores.ledger.reader, write_action)

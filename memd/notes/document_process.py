@@ -1,0 +1,105 @@
+"""A process that takes the text out of one document after the other; only it loads the libraries that do so."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from os.path import normpath
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from memd.child import end_with_the_parent, serve
+from memd.notes.read import SkippedFile
+from memd.prose import flat_line
+
+NICE = 10
+LIMITS = {resource.RLIMIT_CPU: 120, resource.RLIMIT_AS: 1 << 31}
+"""Seconds of processor time, and bytes of memory."""
+MOST_SAID = 200
+"""Characters of a library's message."""
+HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
+"""Where a word was broken at the end of a line."""
+WIDE = re.compile(r"(?<=[\u2e80-\u9fff\uff00-\uffef])\s+(?=[\u2e80-\u9fff\uff00-\uffef])")
+"""The end of a line between two characters of a script without blanks."""
+NOT_TEXT = ("head", "script", "style", "nav", "noscript", "template", "svg")
+
+
+def text_of(suffix: str, data: bytes) -> bytes | SkippedFile:
+    """The text of a document, with nothing in it that would declare facts about a memory; or why there is none."""
+    try:
+        text = READERS[suffix](data)
+    except Exception as error:  # noqa: BLE001 - libraries raise anything where a file is broken
+        return SkippedFile(f"it cannot be read: {str(error)[:MOST_SAID] or type(error).__name__}")
+    if not text.strip():
+        return SkippedFile("it has no text; scanned pages must be recognised by another program first")
+    plain = text.replace("\0", " ").replace("<!--", "< !--")
+    return re.sub(r"\A-+(?=\n)", "", plain).encode("utf-8", "replace")
+
+
+def _pdf(data: bytes) -> str:
+    """A line a page."""
+    from pypdf import PdfReader
+
+    texts = (HYPHEN.sub("", page.extract_text()) for page in PdfReader(BytesIO(data)).pages)
+    return "\n".join(WIDE.sub("", flat_line(text)) for text in texts)
+
+
+def _word(data: bytes) -> str:
+    import mammoth
+
+    # Pictures would come along as text.
+    made = mammoth.convert_to_html(BytesIO(data), convert_image=lambda image: [])
+    return _html(made.value.encode())
+
+
+def _html(data: bytes) -> str:
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
+
+    page = BeautifulSoup(data, "html.parser")
+    title = page.title.get_text(strip=True) if page.title and not page.h1 else ""
+    for part in page(NOT_TEXT):
+        part.decompose()
+    plain = MarkdownConverter(
+        heading_style="ATX", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+    )
+    return (f"# {title}\n\n" if title else "") + plain.convert_soup(page).strip() + "\n"
+
+
+def _epub(data: bytes) -> str:
+    """The chapters in their order, below the title of the book."""
+    with ZipFile(BytesIO(data)) as book:
+        container = ElementTree.fromstring(book.read("META-INF/container.xml"))
+        place = PurePosixPath(container.findall(".//{*}rootfile")[0].attrib["full-path"])
+        package = ElementTree.fromstring(book.read(str(place)))
+        hrefs = {item.get("id"): item.get("href", "") for item in package.findall(".//{*}item")}
+        title = (package.findtext(".//{*}title") or "").strip()
+        names = [unquote(hrefs[one.get("idref")]) for one in package.findall(".//{*}itemref")]
+        chapters = [_html(book.read(normpath(place.parent / name))) for name in names]
+    return "\n\n".join([f"# {title}", *chapters] if title else chapters)
+
+
+READERS: dict[str, Callable[[bytes], str]] = {
+    ".pdf": _pdf, ".docx": _word, ".html": _html, ".htm": _html, ".epub": _epub,
+}  # fmt: skip
+
+
+def main(descriptor: str) -> None:
+    """Answer until the other end is closed."""
+    os.nice(NICE)
+    for what, most in LIMITS.items():
+        resource.setrlimit(what, (most, most))
+    connection = socket.socket(fileno=int(descriptor))
+    end_with_the_parent(connection)
+    serve(connection, text_of)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
