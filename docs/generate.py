@@ -108,6 +108,13 @@ workspace or to a folder need `follow = true`.
 More is left out by rules in the syntax of `.gitignore`: in `.memdignore` files, with `gitignore = true` also in
 `.gitignore` files, and in `exclude` (`memd add DIR --exclude 'drafts/'`), which no file can undo. The files leave the
 index at once, and their history is kept. `memd status` lists what is left out, `memd doctor FILE` says why.
+
+### Documents
+
+With the extra `documents`, memd also reads PDF, Word (`.docx`), HTML and EPUB files that a glob names
+(`--glob '**/*.md' --glob '**/*.pdf'`), and never writes to them; `memd status` has the command that installs it. A line
+of a PDF is a page, as in `manual.pdf:3`; headings of the others make sections. A document may have 64 MB, its text
+`index.max_file_kb`; scanned pages have none, and `memd export` has no documents.
 """
 
 

@@ -68,6 +68,14 @@ class FileStat(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
+DOCUMENTS = {".pdf": "pypdf", ".docx": "mammoth", ".html": "markdownify", ".htm": "markdownify", ".epub": "markdownify"}
+"""The files beside notes of which memd reads the text and changes nothing, and the package that takes each out."""
+
+
+def is_document(path: str) -> bool:
+    return path[path.rfind(".") :].lower() in DOCUMENTS
+
+
 def digest_of(data: bytes | str) -> str:
     """The digest of bytes or of a text: it changes when anything in them does."""
     plain = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data

@@ -87,10 +87,10 @@ VENDORS = {
 BROAD = {
     "daemon/writer/worker.py", "daemon/serving/server.py", "daemon/readers/process.py", "daemon/readers/pool.py",
     "daemon/embedding/thread.py", "daemon/jobs/scheduler.py", "indexer/store/vectors.py", "indexer/model/embedder.py",
-    "cli/hook/__init__.py",
+    "cli/hook/__init__.py", "notes/document_process.py",
 }  # fmt: skip
-"""The outermost loops, which log and go on; a hook, which must not stop an agent; and a vendor whose errors have no
-name of their own."""
+"""The outermost loops, which log and go on; a hook, which must not stop an agent; and vendors whose errors have no
+name of their own, such as those that read broken documents."""
 
 LONGEST = 700
 """A file is one idea, however many lines that takes; beyond this it is two."""

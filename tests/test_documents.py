@@ -12,13 +12,13 @@ import pytest
 
 from memd import installation
 from memd.errors import Refused
-from memd.notes import documents
+from memd.models import DOCUMENTS
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home
 from tests.document_files import archive, epub, pdf, word
 from tests.faults.agreement import eventually
 
-GLOBS = ["**/*.md", *(f"**/*{suffix}" for suffix in documents.NEEDS)]
+GLOBS = ["**/*.md", *(f"**/*{suffix}" for suffix in DOCUMENTS)]
 MANUAL = pdf(
     "# Boiler manual\nThe heating runs at 55 degrees.",
     "2. Errors\nE17 means that the flame sen-\nsor is dirty (clean it).",
@@ -172,7 +172,7 @@ def readers(shelf: Path) -> list[int]:
 
 
 def test_without_the_extra_they_are_left_out_with_the_command(home: Home, shelf: Path, tmp_path: Path) -> None:
-    missing = "".join(f"sys.modules[{name!r}] = None\n" for name in set(documents.NEEDS.values()))
+    missing = "".join(f"sys.modules[{name!r}] = None\n" for name in set(DOCUMENTS.values()))
     (tmp_path / "sitecustomize.py").write_text(f"import sys\n{missing}")
     home.from_nothing = True
     with home.start(PYTHONPATH=f"{tmp_path}:{ROOT}") as client:

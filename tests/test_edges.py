@@ -97,6 +97,7 @@ def test_adding_declares_it_in_the_file_and_undo_takes_it_back(memory: Client, w
     added = memory.edge_add("bread", "refines", "sourdough", weight=0.6, ns="agent")
     assert added["edge"] == {
         "from": "bread", "rel": "refines", "to": "sourdough", "weight": 0.6, "origin": "declared", "accesses": 0,
+        "titles": ["bread", "Sourdough"],
     }  # fmt: skip
     assert "refines(0.6):sourdough" in file.read_text() and file.read_text().endswith(before.decode())
     again = memory.edge_add("bread", "refines", "sourdough", ns="agent")

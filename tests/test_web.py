@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -220,6 +224,48 @@ def test_hostile_headings_names_and_texts_stay_text(visitor: Visitor, tended: tu
     for html in shown:
         assert "<script>" not in html and "<img" not in html and "<svg onload" not in html
     assert "&lt;svg onload=alert(1)&gt;" in shown[2] and "&lt;img src=x onerror=alert(1)&gt;.md" in shown[2]
+
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def test_pictures_of_the_workspace_are_shown_and_no_others(
+    page: Page, visitor: Visitor, tended: tuple[Home, Path, Client]
+) -> None:
+    _, agent, client = tended
+    (agent.parent / "outside.png").write_bytes(PIXEL)
+    (agent / "memory/pictures").mkdir()
+    (agent / "memory/pictures/a plan.png").write_bytes(PIXEL)
+    (agent / "memory/pictures/link.png").symlink_to(agent.parent / "outside.png")
+    elsewhere = ("../../outside.png", "https://example.org/spy.png", "//example.org/a.png", "/etc/a.png", "a.svg")
+    drawn = "".join(f"![one]({src})\n" for src in ("<pictures/a plan.png>", *elsewhere))
+    write_notes(agent, {"memory/2026-02-20.md": f"## Plan\n\n{drawn}"})
+    client.sync()
+    html = memory_page(visitor, "2026-02-20#plan")
+    (src,) = re.findall(r'<img src="([^"]*)" alt="one"', html)
+    assert html.count('class="picture"') == len(elsewhere)
+    shown = visitor.get(unescape(src))
+    assert (shown.status, shown.body, shown.headers["content-type"]) == (200, PIXEL, "image/png")
+    assert "default-src 'none'" in shown.headers["content-security-policy"]
+    assert Visitor(page.port).get(unescape(src)).status == 403
+    for path in ("../outside.png", "memory/pictures/link.png", "memory/2026-02-15.md", "memory/none.png", "a\0.png"):
+        assert visitor.get(f"/image?{urlencode({'ns': 'agent', 'path': path})}").status == 404, path
+    assert visitor.get(f"/image?{urlencode({'ns': 'nowhere', 'path': 'a.png'})}").status == 404
+
+
+def test_the_graph_has_titles_and_is_offered_where_there_is_one(
+    visitor: Visitor, tended: tuple[Home, Path, Client]
+) -> None:
+    client = tended[2]
+    client.edge_add(TV, "refines", "MEMORY#preferences", ns="agent")
+    nodes = {one["key"]: one["title"] for one in json.loads(visitor.get("/graph.json?ns=agent").text)["nodes"]}
+    assert nodes[TV] == "ErsatzTV" and nodes["MEMORY#preferences"] == "Preferences"
+    assert ">ErsatzTV</a>" in visitor.get("/graph?ns=agent").text
+    assert 'href="/graph' in visitor.get("/health?ns=agent").text
+    assert 'href="/graph' not in visitor.get("/health?ns=odd").text
+    assert "No links yet" in visitor.get("/graph?ns=odd").text
 
 
 def test_only_memd_says_what_was_done(visitor: Visitor) -> None:

@@ -126,10 +126,18 @@ def test_edit_with_a_conflict_undo_delete_and_undo(inside: BrowserContext, tende
     file = agent / "memory/2026-02-16.md"
     tab = inside.new_page()
     tab.goto("/memory?ns=agent&key=2026-02-16%23backup")
+    prose, editor = tab.locator(".memory .prose"), tab.locator(".memory form.editor")
+    tab.get_by_role("link", name="Edit").click()
+    expect(editor).to_be_visible()
+    expect(prose).to_be_hidden()
+    editor.get_by_role("link", name="Cancel").click()
+    expect(prose).to_be_visible()
+    expect(editor).to_have_count(0)
     tab.get_by_role("link", name="Edit").click()
     client.put("2026-02-16#backup", "Someone else was here.", ns="agent")
     tab.get_by_label("Text").fill("## Backup\n\nMy own words.")
-    tab.get_by_role("button", name="Save").click()
+    assert "/memory?" in tab.url, "it is edited in its place"
+    editor.get_by_role("button", name="Save").click()
     expect(tab.get_by_role("alert")).to_contain_text("Someone else changed it meanwhile")
     expect(tab.locator(".diff .old", has_text="Someone else was here.")).to_be_visible()
     expect(tab.locator(".diff .new", has_text="My own words.")).to_be_visible()
@@ -212,9 +220,10 @@ def test_with_the_keyboard_alone(inside: BrowserContext, tended: tuple[Home, Pat
     tab = inside.new_page()
     tab.goto("/health")
     keys = tab.keyboard
-    keys.press("g")
-    keys.press("s")
-    tab.wait_for_url("**/")
+    for key, where in {"l": "/life", "h": "/health", "s": "/"}.items():
+        keys.press("g")
+        keys.press(key)
+        tab.wait_for_url(f"**{where}")
     keys.press("Escape")
     keys.press("/")
     keys.type("starter")

@@ -17,12 +17,10 @@ from typing import Any
 from memd import installation
 from memd.child import Child, ChildGone
 from memd.config import paths
-from memd.models import FileStat, digest_of
+from memd.models import DOCUMENTS, FileStat, digest_of, is_document
 from memd.notes.blocks import Pieces, in_one_go
 from memd.notes.read import FileContent, SkippedFile, read_file
 
-NEEDS = {".pdf": "pypdf", ".docx": "mammoth", ".html": "markdownify", ".htm": "markdownify", ".epub": "markdownify"}
-"""The package that reads each kind."""
 FORMAT = 1
 """Version of the text that is taken out; a new number takes it out again."""
 MAX_BYTES = 64 << 20
@@ -34,18 +32,14 @@ HANG_SECONDS = 900.0
 """For one document; its processor time is limited, too, so this is for a machine that is busy or was asleep."""
 
 
-def is_document(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() in NEEDS  # noqa: PTH122 - asked of every file of a scan
-
-
 def lacking(path: str) -> str:
     """Why a document cannot be read here; empty for one that can, and for a note."""
-    return _lacking(os.path.splitext(path)[1].lower()) if is_document(path) else ""  # noqa: PTH122
+    return _lacking(path[path.rfind(".") :].lower()) if is_document(path) else ""
 
 
 @cache
 def _lacking(suffix: str) -> str:
-    if find_spec(NEEDS[suffix]) is not None:
+    if find_spec(DOCUMENTS[suffix]) is not None:
         return ""
     return f"to read {suffix} files: {installation.extra('documents')}; then: memd restart"
 

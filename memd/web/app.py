@@ -38,9 +38,10 @@ def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = 
 def _routes() -> list[BaseRoute]:
     shown: dict[str, View] = {
         "/": search.search, "/why-not": search.why_not, "/context": search.context, "/memory": memory.show,
-        "/memory/edit": memory.edit, "/memory/history": memory.history, "/timeline": overview.timeline,
-        "/graph": overview.graph, "/graph.json": overview.graph_data, "/life": overview.life,
-        "/review": tending.review, "/health": tending.health, "/events": entry.events, "/enter": entry.door,
+        "/memory/edit": memory.edit, "/memory/history": memory.history, "/image": memory.image,
+        "/timeline": overview.timeline, "/graph": overview.graph, "/graph.json": overview.graph_data,
+        "/life": overview.life, "/review": tending.review, "/health": tending.health, "/events": entry.events,
+        "/enter": entry.door,
     }  # fmt: skip
     done: dict[str, View] = {
         "/memory/edit": memory.save, "/do/{action}": tending.do, "/enter": entry.enter, "/leave": entry.leave,

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from memd.errors import Busy, MemdError, NoDaemon
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
@@ -18,6 +19,7 @@ CONNECTED = {"event": "connected"}
 REMEMBER_SECONDS = 2.0
 CHOICES_SECONDS = 30.0
 MAX_CHOICES = 200
+T = TypeVar("T")
 
 
 class Clients:
@@ -26,35 +28,51 @@ class Clients:
     def __init__(self, bind: str | None) -> None:
         self.bind = bind
         self.client = ClientPool(CONNECTIONS, self.new_client).client
-        self._workspaces: tuple[float, list[str]] = (-REMEMBER_SECONDS, [])
-        self._choices: dict[str, tuple[float, dict[str, list[str]]]] = {}
+        self._known: dict[str, tuple[float, Any]] = {}
+        """What was asked, when, and the answer."""
 
     def new_client(self) -> AsyncClient:
         return AsyncClient(bind=self.bind, who=WHO, retries=RETRIES)
 
-    async def workspaces(self) -> list[str]:
-        """Their names, for the frame of every page; the last ones known where no daemon answers."""
-        at, names = self._workspaces
-        if time.monotonic() - at > REMEMBER_SECONDS:
-            with contextlib.suppress(NoDaemon, Busy):
-                async with self.client() as memory:
-                    names = [one["ns"] for one in (await memory.workspace_list())["workspaces"]]
-            self._workspaces = (time.monotonic(), names)
-        return names
+    async def workspaces(self) -> dict[str, dict[str, Any]]:
+        """How each of them is, for the frame of every page; as last known where no daemon answers."""
+        return await self._remembered("workspaces", self._workspaces, REMEMBER_SECONDS)
 
     async def choices(self, ns: str) -> dict[str, list[str]]:
-        """The tags and roles that a search can be narrowed to; remembered, since to count them takes a look at all."""
-        at, choices = self._choices.get(ns, (-CHOICES_SECONDS, {}))
-        if time.monotonic() - at > CHOICES_SECONDS:
-            scope: dict[str, Any] = {"ns": ns} if ns else {}
+        """The tags and roles that a search can be narrowed to; to count them takes a look at all."""
+        return await self._remembered(f"choices {ns}", partial(self._choices, ns), CHOICES_SECONDS)
+
+    async def linked(self, ns: str) -> bool:
+        """Whether a graph has something to show."""
+        return await self._remembered(f"linked {ns}", partial(self._linked, ns), CHOICES_SECONDS)
+
+    async def _remembered(self, name: str, ask: Callable[[T | None], Awaitable[T]], seconds: float) -> T:
+        at, known = self._known.get(name, (-seconds, None))
+        if time.monotonic() - at > seconds:
+            known = await ask(known)
+            if len(self._known) > MAX_CHOICES:
+                self._known.clear()
+            self._known[name] = (time.monotonic(), known)
+        result: T = known
+        return result
+
+    async def _workspaces(self, known: dict[str, Any] | None) -> dict[str, Any]:
+        with contextlib.suppress(NoDaemon, Busy):
             async with self.client() as memory:
-                tags = [row["tag"] for row in (await memory.tag_list(**scope))["tags"][:MAX_CHOICES]]
-                roles = list((await memory.list(limit=1, **scope))["roles"])[:MAX_CHOICES]
-            choices = {"tags": tags, "roles": roles}
-            if len(self._choices) > MAX_CHOICES:
-                self._choices.clear()
-            self._choices[ns] = (time.monotonic(), choices)
-        return choices
+                return {one["ns"]: dict(one) for one in (await memory.workspace_list())["workspaces"]}
+        return known or {}
+
+    async def _choices(self, ns: str, _: object) -> dict[str, list[str]]:
+        async with self.client() as memory:
+            tags = [row["tag"] for row in (await memory.tag_list(ns=ns or None))["tags"][:MAX_CHOICES]]
+            roles = list((await memory.list(limit=1, ns=ns or None))["roles"])[:MAX_CHOICES]
+        return {"tags": tags, "roles": roles}
+
+    async def _linked(self, ns: str, known: bool | None) -> bool:
+        with contextlib.suppress(MemdError):
+            async with self.client() as memory:
+                return bool((await memory.edge_list(limit=1, ns=ns or None))["edges"])
+        return bool(known)
 
 
 class Feed:

@@ -1,7 +1,7 @@
 """Notes as HTML, and notes are hostile: no HTML of their own, no picture from elsewhere, no link but to the web."""
 
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -18,7 +18,7 @@ OWN_COMMENT = re.compile(r"^[ \t]*<!--\s*memd:.*?-->[ \t]*\n?", re.MULTILINE)
 
 
 class SafeRenderer(RendererHTML):
-    """Draws links that lead to the web, and pictures as the words that stand for them."""
+    """Draws links that lead to the web, and pictures that stand beside the note; others as the words for them."""
 
     def link_open(self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]) -> str:
         token = tokens[index]
@@ -39,8 +39,11 @@ class SafeRenderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[str, Any]) -> str:
         token = tokens[index]
+        src = str(token.attrGet("src") or "")
         alt = self.renderInlineAsText(token.children or [], options, env)
-        return str(Markup('<span class="picture">{}</span>').format(alt or token.attrGet("src") or ""))
+        if "image" in env and (own := env["image"](src)):
+            return str(Markup('<img src="{}" alt="{}" loading="lazy">').format(own, alt))
+        return str(Markup('<span class="picture">{}</span>').format(alt or src))
 
 
 _OPTIONS = {"html": False, "breaks": True}
@@ -52,10 +55,13 @@ MARKS = re.compile("[{}{}]|%EE%80%8[01]".format(*MARKED))
 TAG = re.compile(r"<[^>]*>")
 
 
-def render(text: str) -> Markup:
-    """A note as safe HTML; what memd declares in a comment is shown elsewhere on the page."""
+def render(text: str, image: Callable[[str], str] | None = None) -> Markup:
+    """A note as safe HTML; what memd declares in a comment is shown elsewhere on the page.
+
+    `image` gives the page's own address of a picture, or nothing.
+    """
     shown = OWN_COMMENT.sub("", neutralise(text[:MAX_CHARACTERS]))
-    return Markup(_MARKDOWN.render(shown))
+    return Markup(_MARKDOWN.render(shown, {"image": image} if image else {}))
 
 
 def render_marked(text: str, marks: list[list[int]]) -> Markup:

@@ -31,6 +31,7 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
+from memd.models import is_document
 from memd.notes import documents, parse, safe_write
 
 log = logging.getLogger("memd.tasks")
@@ -62,7 +63,7 @@ def forget_unlisted(stores: OwnStores) -> None:
 def _keep_documents(stores: OwnStores) -> None:
     """Remove the texts of documents that no workspace has."""
     files = ((index, path) for index in stores.indexes.values() for path in index.known_files())
-    documents.keep_only(index.workspace.root / path for index, path in files if documents.is_document(path))
+    documents.keep_only(index.workspace.root / path for index, path in files if is_document(path))
 
 
 def scan_workspaces(

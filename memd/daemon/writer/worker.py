@@ -31,8 +31,7 @@ from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.writing import write_files
-from memd.models import FileStat
-from memd.notes.documents import is_document
+from memd.models import FileStat, is_document
 
 log = logging.getLogger("memd.worker")
 

@@ -20,8 +20,7 @@ from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
-from memd.models import Chunk, Memory, grouped
-from memd.notes.documents import is_document
+from memd.models import Chunk, Memory, grouped, is_document
 from memd.notes.parse import CACHED_FILES
 
 MOST_SAVED = 300

@@ -19,10 +19,10 @@ from memd.indexer.record.actions import digest_or_none, splice_of
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.models import FileStat, Note
+from memd.models import FileStat, Note, is_document
 from memd.notes import documents, read
 from memd.notes.blocks import Pieces
-from memd.notes.documents import is_document, read_in_pieces, read_note
+from memd.notes.documents import read_in_pieces, read_note
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile
 
 MOST_CHUNKS = 128

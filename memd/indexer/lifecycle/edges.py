@@ -174,6 +174,7 @@ def edge_rows(edges: Iterable[lives.Edge], names: dict[int, JsonObject]) -> list
             "weight": round(edge.weight, 4),
             "origin": edge.origin,
             "accesses": edge.accesses,
+            "titles": [names[end]["heading"] for end in (edge.one, edge.other)],
         }
         for edge in edges
         if edge.one in names and edge.other in names

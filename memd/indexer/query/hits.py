@@ -199,13 +199,21 @@ def _hit(candidate: Candidate, also: Sequence[Row], ask: Ask, terms: AbstractSet
 def _marks(text: str, ask: Ask, terms: AbstractSet[str]) -> list[tuple[int, int]]:
     """Where the question's words are in a hit, for highlighting."""
     if ask.mode != "exact":
-        return [(word.start, word.end) for word in words(text) if not terms.isdisjoint(word.terms)]
+        return _joined((word.start, word.end) for word in words(text) if not terms.isdisjoint(word.terms))
     needle, folded = ask.query.casefold(), text.casefold()
     # Folding can change the length ("ß"): the places would be wrong.
     if len(folded) != len(text) or not needle:
         return []
-    starts = [at for at in range(len(folded)) if folded.startswith(needle, at)]
-    return [(at, at + len(needle)) for at in starts]
+    return _joined((at, at + len(needle)) for at in range(len(folded)) if folded.startswith(needle, at))
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in their order, those that overlap as one: a word without blanks around it is pairs of characters."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        start = joined.pop()[0] if joined and start < joined[-1][1] else start
+        joined.append((start, end))
+    return joined
 
 
 def _explain(candidate: Candidate, ask: Ask) -> dict[str, object]:

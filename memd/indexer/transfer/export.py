@@ -19,8 +19,7 @@ from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, declared_facts
-from memd.models import JsonObject
-from memd.notes.documents import is_document
+from memd.models import JsonObject, is_document
 from memd.notes.merging import split
 
 SQL = queries(__file__)

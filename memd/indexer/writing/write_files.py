@@ -19,9 +19,8 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
 from memd.indexer.views.past import KnownMemory
-from memd.models import digest_of
+from memd.models import digest_of, is_document
 from memd.notes import blocks, names, read, safe_write, sections
-from memd.notes.documents import is_document
 from memd.notes.parse import parse
 
 log = logging.getLogger("memd.write_files")

@@ -14,6 +14,8 @@ class EdgeRow(EdgeStep):
 
     origin: str
     accesses: int
+    titles: list[str]
+    """Of both memories."""
     ns: NotRequired[str]
 
 

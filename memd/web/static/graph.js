@@ -32,7 +32,7 @@ function start({ nodes, edges }) {
   const again = () => (step < steps ? undefined : requestAnimationFrame(() => draw(points, links, view, over)));
   follow(points, view, again, (found) => {
     over = found;
-    label.textContent = found ? `${found.ns} › ${found.key}` : usual;
+    label.textContent = found ? `${found.ns} › ${found.title}` : usual;
     again();
   });
   dark.addEventListener("change", again);
@@ -158,7 +158,7 @@ function draw(points, links, view, over) {
     pen.fillStyle = `hsl(${hue} 42% ${light}%)`;
     pen.fill();
   }
-  if (view.scale > 0.9 || points.length < 100) name(pen, points, view);
+  name(pen, points, view);
 }
 
 // Memories have their names beside them, those with most links first, as far as there is room.
@@ -167,12 +167,13 @@ function name(pen, points, view) {
   pen.font = `${size}px system-ui, sans-serif`;
   pen.fillStyle = dark.matches ? "#c9d2ce" : "#3c4743";
   const taken = [];
+  const edge = view.x + canvas.clientWidth / 2 / view.scale;
   const ranked = [...points].sort((one, other) => other.degree - one.degree).slice(0, 300);
   for (const point of ranked) {
-    const whole = point.key.split("#").at(-1);
-    const text = whole.length > 28 ? `${whole.slice(0, 27)}…` : whole;
-    const left = point.x + radius(point) + 3 / view.scale;
-    const box = [left, point.y - size / 2, left + pen.measureText(text).width + size, point.y + size];
+    const text = point.title.length > 28 ? `${point.title.slice(0, 27)}…` : point.title;
+    const [width, gap] = [pen.measureText(text).width, radius(point) + 3 / view.scale];
+    const left = point.x + gap + width > edge ? point.x - gap - width : point.x + gap;
+    const box = [left, point.y - size / 2, left + width + size, point.y + size];
     if (taken.some((one) => box[0] < one[2] && one[0] < box[2] && box[1] < one[3] && one[1] < box[3])) continue;
     taken.push(box);
     pen.fillText(text, left, point.y + size / 3);

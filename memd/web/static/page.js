@@ -1,6 +1,7 @@
 // What every view shares: search as you type, live changes, keys. Each does what a link or a form of the page does.
 
 const trusted = window.trustedTypes?.createPolicy("memd", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
+const parsed = async (response) => new DOMParser().parseFromString(trusted.createHTML(await response.text()), "text/html");
 const live = () => document.getElementById("live");
 const editing = () => document.activeElement?.matches?.("input, textarea, select") ?? false;
 
@@ -28,7 +29,7 @@ async function refresh(url, { wholePage = false } = {}) {
     location.reload();
     return;
   }
-  const fresh = new DOMParser().parseFromString(trusted.createHTML(await response.text()), "text/html");
+  const fresh = await parsed(response);
   if (number !== newest) return;
   const id = wholePage ? "main" : "live";
   const [old, replacement] = [document.getElementById(id), fresh.getElementById(id)];
@@ -196,8 +197,7 @@ document.querySelector(".top [aria-current]")?.scrollIntoView({ block: "nearest"
 
 // --- keys ---
 
-const places = { s: "search", t: "timeline", g: "graph", l: "life", r: "review", c: "context", h: "health" };
-const names = ["search", "timeline", "graph", "life", "review", "context", "health"];
+const places = { s: "/", t: "/timeline", g: "/graph", l: "/life", r: "/review", c: "/context", h: "/health" };
 let going = 0;
 
 function move(step) {
@@ -258,7 +258,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (going && Date.now() - going < 1500 && places[event.key]) {
     going = 0;
-    document.querySelectorAll(".top nav a")[names.indexOf(places[event.key])]?.click();
+    location.assign(places[event.key] + document.querySelector(".brand").search);
     return;
   }
   going = 0;
@@ -269,15 +269,46 @@ document.addEventListener("keydown", (event) => {
 });
 document.querySelector("[data-help]")?.addEventListener("click", keys["?"]);
 
-// --- a text that is not saved yet ---
+// --- editing: on a page of its own, or in the place of the text ---
 
-const text = document.querySelector("[data-editor]");
-if (text) {
+// A text that is not saved yet.
+function guard(text) {
   const before = text.value;
   let saving = false;
   text.focus();
   text.form.addEventListener("submit", () => { saving = true; });
   addEventListener("beforeunload", (event) => {
-    if (!saving && text.value !== before) event.preventDefault();
+    if (!saving && text.isConnected && text.value !== before) event.preventDefault();
   });
 }
+
+async function editHere(link, prose) {
+  const response = await fetch(link.href).catch(() => undefined);
+  const form = response?.ok && (await parsed(response)).querySelector("form.editor");
+  if (!form) {
+    location.assign(link.href);
+    return;
+  }
+  const { text } = form.elements;
+  text.rows = Math.min(Math.max(text.value.split("\n").length + 1, 6), 30);
+  prose.hidden = true;
+  prose.after(form);
+  form.querySelector("a").addEventListener("click", (event) => {
+    event.preventDefault();
+    form.remove();
+    prose.hidden = false;
+    link.focus();
+  });
+  guard(text);
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-key=e]");
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const prose = document.querySelector(".memory > .prose");
+  if (!prose.hidden) editHere(link, prose);
+});
+
+const text = document.querySelector("[data-editor]");
+if (text) guard(text);

@@ -31,4 +31,5 @@ addEventListener("pointerup", (event) => {
   }
   first = undefined;
 });
-calendar?.closest(".calendar").scrollTo({ left: 1e6 });
+// A phone shows half of it: the half with the last notes.
+([...(calendar?.querySelectorAll("a") ?? [])].at(-1) ?? calendar)?.scrollIntoView({ block: "nearest", inline: "end" });

@@ -2,16 +2,21 @@
 
 import asyncio
 import difflib
+from functools import partial
 from itertools import zip_longest
+from os.path import normpath
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
 
 from memd.errors import MemdError, NotFound, SecretFound, VersionConflict
+from memd.models import is_document
 from memd.protocol.async_client import AsyncClient
 from memd.web import markdown
-from memd.web.rendering import memory_address
+from memd.web.rendering import address, memory_address
 from memd.web.visit import Visit
 
 NEAR = 6
@@ -27,11 +32,11 @@ async def show(visit: Visit) -> Response:
         done = await memory.log(key=found["key"], ns=found["ns"], limit=20)
         near = await _near(memory, found)
     text = markdown.without_heading(found["text"], found["heading"])
-    body = await asyncio.to_thread(markdown.render, text)
+    body = await asyncio.to_thread(markdown.render, text, partial(_image_address, found["ns"], found["path"]))
     return await visit.page(
         "memory.html", "search", memory=found, body=body, cut=len(text) > markdown.MAX_CHARACTERS,
         versions=past["versions"], related=related["memories"], near=near, entries=done["entries"],
-        editors=_editors(found),
+        editors=_editors(found), fixed=visit.request.app.state.read_only or is_document(found["path"]),
     )  # fmt: skip
 
 
@@ -63,6 +68,31 @@ def _editors(found: dict[str, Any]) -> dict[str, str]:
         "VS Code": f"vscode://file{quote(file)}:{found['start_line']}",
         "Obsidian": f"obsidian://open?path={quote(file, safe='')}",
     }
+
+
+# --- pictures beside a note -----------------------------------------------------------------------------------------
+
+IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+"""Kinds that hold nothing but a picture."""
+
+
+def _image_address(ns: str, note: str, src: str) -> str:
+    """The address of a picture by the path that a note has for it; empty for one that is not in the workspace."""
+    path = normpath(PurePosixPath(note).parent / unquote(src))
+    inside = not (urlsplit(src).scheme or src.startswith(("/", "\\")) or path.startswith(".."))
+    return address("/image", ns=ns, path=path) if inside and PurePosixPath(path).suffix.lower() in IMAGES else ""
+
+
+async def image(visit: Visit) -> Response:
+    """A picture of a workspace; no link leads out of it."""
+    known = (await visit.clients.workspaces()).get(visit.ns)
+    if known is None or "\0" in visit.get("path"):
+        raise HTTPException(404)
+    root = Path(known["root"]).resolve()
+    file = (root / visit.get("path")).resolve()
+    if not (file.is_relative_to(root) and file.is_file() and file.suffix.lower() in IMAGES):
+        raise HTTPException(404)
+    return FileResponse(file, media_type=IMAGES[file.suffix.lower()])
 
 
 # --- editing --------------------------------------------------------------------------------------------------------

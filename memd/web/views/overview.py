@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from memd.models import RELATIONS
 from memd.protocol.async_client import AsyncClient
-from memd.web.rendering import WORDS, address
+from memd.web.rendering import WORDS, address, plain
 from memd.web.visit import Visit
 
 # --- the days: as a calendar whose cells say how much was written, and as a stream --------------------------------
@@ -67,6 +67,7 @@ def _months(first: date) -> list[tuple[int, str]]:
 # --- edges: as a picture that the browser draws, and as a table of the same ---------------------------------------
 
 TABLE = 100
+ENDS = "from", "to"
 NEIGHBOURS = 50
 EVERY = 1_000
 """The most edges that one answer has; relations are asked for one by one, so that each has its strongest."""
@@ -87,10 +88,11 @@ async def graph(visit: Visit) -> Response:
 async def graph_data(visit: Visit) -> Response:
     """The picture: nodes by number, and edges between them."""
     edges = await _edges(visit)
-    names = sorted({(edge["ns"], end) for edge in edges for end in (edge["from"], edge["to"])})
-    number = {name: at for at, name in enumerate(names)}
+    ends = [(edge["ns"], edge[end], title) for edge in edges for end, title in zip(ENDS, edge["titles"], strict=True)]
+    titles = {(ns, key): plain(title) or key for ns, key, title in sorted(ends)}
+    number = {name: at for at, name in enumerate(titles)}
     return JSONResponse({
-        "nodes": [{"ns": ns, "key": key} for ns, key in names],
+        "nodes": [{"ns": ns, "key": key, "title": title} for (ns, key), title in titles.items()],
         "edges": [
             {"from": number[edge["ns"], edge["from"]], "to": number[edge["ns"], edge["to"]], "rel": edge["rel"],
              "weight": edge["weight"]} for edge in edges

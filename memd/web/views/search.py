@@ -68,8 +68,8 @@ async def _today(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
     done = await memory.log(since=str(date.today()), limit=MOST_TODAY, **visit.scope)
     by_key = {(entry["ns"], entry["key"]): entry for entry in reversed(done["entries"]) if entry["key"]}
     newest = list(reversed(by_key.values()))
-    workspaces = (await memory.status())["workspaces"]
-    conflicts = sum(one["conflicts"] for one in workspaces if visit.ns in ("", one["ns"]))
+    workspaces = await visit.clients.workspaces()
+    conflicts = sum(one["conflicts"] for ns, one in workspaces.items() if visit.ns in ("", ns))
     return {"entries": newest[:SHOWN_TODAY], "more": len(newest[SHOWN_TODAY:]), "conflicts": conflicts}
 
 
