@@ -13,6 +13,7 @@ import pytest
 from memd import installation
 from memd.errors import Refused
 from memd.models import DOCUMENTS
+from memd.notes import document_process
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home
 from tests.document_files import archive, epub, pdf, word
@@ -89,6 +90,11 @@ def test_they_are_found_and_a_line_of_a_pdf_is_a_page(client: Client) -> None:
     assert book.index("# The Long Walk") < book.index("Trieste") < book.index("## Dusk")
     notice = client.get("lease#notice")
     assert "declared" in notice and not notice["tags"] and not notice["declared"], "a document declares nothing"
+
+
+def test_characters_of_a_page_are_those_that_people_type() -> None:
+    text = document_process.readable("\u2f49\ufb01ne sen-\nsor, well-known\n\u5e74\n\u2f49")
+    assert text == "\u6708fine sensor, well-known \u5e74\u6708"
 
 
 def test_nothing_is_written_to_them(client: Client, shelf: Path) -> None:

@@ -123,6 +123,14 @@ def test_marks_show_where_the_words_stand(memory: Client):
     assert {hit["text"][start:end] for start, end in hit["marks"]} == {"Planted", "apple", "trees"}
 
 
+def test_a_word_without_blanks_around_it_is_marked_whole(memory: Client, workspace: Path):
+    write_notes(workspace, {"memory/2026-02-19.md": "## 服务器\n\n周六晚上进行数据库备份，由李明负责。\n"})
+    (hit,) = memory.query("数据库备份", mode="text", marks=True, sync="full")["hits"]
+    assert [hit["text"][start:end] for start, end in hit["marks"]] == ["数据库备份"]
+    (hit,) = memory.query("库备份", mode="exact", marks=True)["hits"]
+    assert [hit["text"][start:end] for start, end in hit["marks"]] == ["库备份"]
+
+
 def test_workspaces_are_asked_by_name_by_place_or_all_together(memory: Client, workspace: Path):
     other = write_notes(workspace.parent / "other", {"MEMORY.md": "## Router\n\nThis router is another one.\n"})
     memory.workspace_add(str(other), ns="agent:two")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import resource
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from io import BytesIO
 from os.path import normpath
 from pathlib import PurePosixPath
+from unicodedata import normalize
 from urllib.parse import unquote
 from xml.etree import ElementTree
 from zipfile import ZipFile
@@ -28,6 +30,8 @@ HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 """Where a word was broken at the end of a line."""
 WIDE = re.compile(r"(?<=[\u2e80-\u9fff\uff00-\uffef])\s+(?=[\u2e80-\u9fff\uff00-\uffef])")
 """The end of a line between two characters of a script without blanks."""
+DRAWN = re.compile(r"[\u2e80-\u2fdf\ufb00-\ufb06]")
+"""Shapes that fonts have for letters and characters: ligatures, radicals."""
 NOT_TEXT = ("head", "script", "style", "nav", "noscript", "template", "svg")
 
 
@@ -47,8 +51,13 @@ def _pdf(data: bytes) -> str:
     """A line a page."""
     from pypdf import PdfReader
 
-    texts = (HYPHEN.sub("", page.extract_text()) for page in PdfReader(BytesIO(data)).pages)
-    return "\n".join(WIDE.sub("", flat_line(text)) for text in texts)
+    return "\n".join(readable(page.extract_text()) for page in PdfReader(BytesIO(data)).pages)
+
+
+def readable(page: str) -> str:
+    """The text of a page in one line, with the words and characters that people type."""
+    typed = DRAWN.sub(lambda found: normalize("NFKC", found[0]), page)
+    return WIDE.sub("", flat_line(HYPHEN.sub("", typed)))
 
 
 def _word(data: bytes) -> str:
@@ -94,6 +103,8 @@ READERS: dict[str, Callable[[bytes], str]] = {
 def main(descriptor: str) -> None:
     """Answer until the other end is closed."""
     os.nice(NICE)
+    # What libraries say of a file that is broken.
+    logging.disable()
     for what, most in LIMITS.items():
         resource.setrlimit(what, (most, most))
     connection = socket.socket(fileno=int(descriptor))
