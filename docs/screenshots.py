@@ -22,7 +22,7 @@ from memd.protocol import start  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 VIEWS = {
-    "search": "/?q=tv+schedule+for+saturday+cartoons",
+    "search": "/?q=animated+shows+on+weekend+mornings",
     "memory": "/memory?ns=pikamini&key=2026-02-15%23ersatztv",
     "timeline": "/timeline?end=2026-03-08",
     "graph": "/graph",

@@ -69,9 +69,11 @@ class Clients:
         return {"tags": tags, "roles": roles}
 
     async def _linked(self, ns: str, known: bool | None) -> bool:
-        with contextlib.suppress(MemdError):
-            async with self.client() as memory:
-                return bool((await memory.edge_list(limit=1, ns=ns or None))["edges"])
+        # Links seldom go, and to ask for the strongest sorts them all.
+        if not known:
+            with contextlib.suppress(MemdError):
+                async with self.client() as memory:
+                    known = bool((await memory.edge_list(limit=1, ns=ns or None))["edges"])
         return bool(known)
 
 
