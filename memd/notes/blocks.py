@@ -95,8 +95,10 @@ def blocks_of(text: str, start: int = 0) -> list[Block]:
     return in_one_go(blocks_in_pieces(text, LineOffsets(text), start))
 
 
-def blocks_in_pieces(text: str, lines: LineOffsets, start: int) -> Pieces[list[Block]]:
+def blocks_in_pieces(text: str, lines: LineOffsets, start: int, pages: bool = False) -> Pieces[list[Block]]:
     """The same, a piece of the text at a time; a piece ends where parsing can resume without what came before."""
+    if pages:
+        return _page_blocks(text)
     blocks: list[Block] = []
     size = PIECE
     while (end := text.find("\n", start + size) + 1) > 0:
@@ -111,7 +113,7 @@ def blocks_in_pieces(text: str, lines: LineOffsets, start: int) -> Pieces[list[B
     return blocks + list(_found(_tokens(text[start:]), text, lines, start))
 
 
-def page_blocks(text: str) -> list[Block]:
+def _page_blocks(text: str) -> list[Block]:
     """The sentences of a text that has a line a page; those of two pages do not join."""
     pages = (page.span() for page in PAGE.finditer(text))
     return [Block(*span, cut_from=start) for start, end in pages for span in _cut(text, start, end, SENTENCE)]

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 
 from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names, read
-from memd.notes.blocks import (
-    Block,
-    LineOffsets,
-    Pieces,
-    below_headings,
-    blocks_in_pieces,
-    chunk_spans,
-    in_one_go,
-    page_blocks,
-)
+from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
 
 FORMAT = 7
 """Version of the parse result; a new number parses every note again. (7: titles tell what a memory is about.)"""
@@ -81,10 +72,7 @@ def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | 
         before = ParsedNote(Note(path, "", ()), "", fallback_date, -1, [], [])
     kept = before.unchanged(text, front_end)
     resume = before.blocks[kept].start if kept else front_end
-    if names.has_pages(path):
-        blocks = page_blocks(text)
-    else:
-        blocks = before.blocks[:kept] + (yield from blocks_in_pieces(text, lines, resume))
+    blocks = before.blocks[:kept] + (yield from blocks_in_pieces(text, lines, resume, names.has_pages(path)))
     sections = list(_sections(blocks, whole=names.is_topic(path)))
     role, date = names.role_of(path), names.date_of(path)
     slugs, memories = names.Slugs(), []
