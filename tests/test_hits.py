@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd import timespans
@@ -82,6 +82,7 @@ def test_overlapping_and_wild_marks_do_no_harm():
     assert "\x1b[1;33malpha be\x1b[0m\x1b[1;33mta\x1b[0m g\x1b[1;33mamma\x1b[0m" in shown
 
 
+@example("\n", [(0, 1)])
 @given(st.text(max_size=60), st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=5))
 def test_marks_never_change_the_text(text, marks):
     plain = hits.written("text", answer({**HIT, "text": text}), colour=False, full=True)

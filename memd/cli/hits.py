@@ -198,8 +198,11 @@ def _snippet(hit: dict[str, Any], colour: bool) -> list[str]:
 
 def _text(hit: dict[str, Any], colour: bool) -> list[str]:
     """The lines of the text, indented, around the first match where there are too many."""
-    text, spans = hit["text"], _spans(hit.get("marks"), len(hit["text"]))
-    lines = marked(text, spans, colour).rstrip("\n").split("\n")
+    text = hit["text"]
+    while text and not neutralise(text[-1]).strip("\n"):
+        text = text[:-1]
+    spans = _spans(hit.get("marks"), len(text))
+    lines = marked(text, spans, colour).split("\n")
     first = 0
     if len(lines) > MAX_LINES and spans:
         match = neutralise(text[: spans[0][0]]).count("\n")
