@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from sqlite3 import Row
 from typing import Any, NamedTuple
 
 from memd.daemon.serving.events import Outbox, Outboxes
@@ -90,7 +89,7 @@ def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Ite
                 yield Match(subscription, memory.new, memory.chunks[best[0]][0], best[1])
 
 
-def _hit(row: Row, index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
+def _hit(row: dict[str, Any], index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
     """A hit as `query` gives it, without what only a ranking can say."""
     same = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
     return {

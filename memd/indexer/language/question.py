@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any
 
 from memd.indexer.language import dates, times
@@ -42,6 +43,7 @@ ASKS_WHAT_HOLDS = re.compile(r"\b(?:is|are|do|does|has|have|can|should|must)\b|[
 ASKS_WHAT_WAS = re.compile(r"\b(?:did|was|were|had|happened|been|ago)\b", re.IGNORECASE)
 ASKING = re.compile(TABLES["asking"])
 DOING = frozenset(TABLES["doing"].split())
+SAYS_NOTHING = STOPWORDS | DOING
 
 OPENING = " \"'“‘„«(¿¡"
 SENTENCE_ENDS = ("", ".", "!", "?", ":", "…")
@@ -64,7 +66,7 @@ class Phrase:
     """Every word as written, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParsedQuestion:
     """A question, as every part of the search takes it."""
 
@@ -86,26 +88,26 @@ class ParsedQuestion:
         """Whether there is anything to search for besides filters and exclusions."""
         return bool(self.text or self.prefixes)
 
-    @property
+    @cached_property
     def defines(self) -> bool:
         """Whether it asks who or what something is."""
         return bool(ASKS_WHAT_IS.match(self.text)) and len(telling_words(self.words)) <= DEFINED
 
-    @property
+    @cached_property
     def own(self) -> bool:
         """Whether who asks speaks of themselves."""
         return speaks_of_self(self.text)
 
-    @property
+    @cached_property
     def holds(self) -> bool:
         """Whether it asks for what is true now rather than for what happened."""
         past = self.times.spans or ASKS_WHAT_WAS.search(self.text)
         return not past and bool(ASKS_WHAT_HOLDS.search(self.text))
 
-    @property
+    @cached_property
     def only_time(self) -> bool:
         """Whether it asks for nothing but a time: "what did we do last week", "what happened last"."""
-        says_more = self.prefixes or any(word.exact[0] not in STOPWORDS | DOING for word in self.undated)
+        says_more = self.prefixes or any(word.exact[0] not in SAYS_NOTHING for word in self.undated)
         return bool(self.times.spans or self.times.newest or times.LATELY.search(self.text)) and not says_more
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from sqlite3 import Connection, Row
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from sqlite3 import Connection
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from memd.indexer.query.wording import WordMatches
 from memd.indexer.store.mirror import Ids
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import WorkspaceIndex
+from memd.models import JsonObject
 
 DEPTH = 50
 """How many chunks each voice names."""
@@ -61,22 +63,26 @@ class CandidatePool:
         self.cosines = dict(meaning.nearest(index, self.depth, self.among, self.filters))
         self.by_voice["vector"] = list(self.cosines)
 
-    def known_to(self, rows: dict[int, Row]) -> dict[str, list[int]]:
+    def known_to(self, rows: Container[int]) -> dict[str, list[int]]:
         """The voices without the chunks that the ledger does not have."""
         return {voice: [chunk for chunk in chunks if chunk in rows] for voice, chunks in self.by_voice.items()}
 
 
-@dataclass(slots=True)
+@dataclass
 class Candidate:
     """A chunk on its way to being a hit."""
 
     index: WorkspaceIndex
-    row: Row
+    row: JsonObject
     score: float
     ranks: dict[str, int]
     """Its place in each voice that found it."""
-    parts: dict[str, float] = field(default_factory=dict)
-    """The parts of its score; empty where only ranks count, or nothing does."""
+    weighed: Callable[[], dict[str, float]] = dict
+
+    @cached_property
+    def parts(self) -> dict[str, float]:
+        """The parts of its score, asked for where they are needed; empty where only ranks count, or nothing does."""
+        return self.weighed()
 
 
 # --- what the question allows -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from sqlite3 import Row
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ NEARLY = 0.5
 LOOKED_AT = 3
 """How many candidates are looked at for each hit asked for."""
 
+Folded = tuple[Candidate, list[JsonObject]]
+"""A candidate, and the rows that say the same."""
+
 TINY = 1e-9
 """A smaller difference is rounding, not what a hit lost because its file has many."""
 
@@ -53,7 +56,7 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     return Answer(hits[:end], certainty.verdict(bool(hits), confidence), confidence, len(candidates), near=hits[end:])
 
 
-def end_of(folded: Sequence[tuple[Candidate, list[Row]]], confidence: float) -> int:
+def end_of(folded: Sequence[Folded], confidence: float) -> int:
     """How many of these are an answer: what only ranks or filters chose is one, and so is the best unless none is.
 
     What has the question's very words is one, however far its meaning.
@@ -87,12 +90,15 @@ def newest_first(answer: Answer, limit: int) -> Answer:
 # --- folding ------------------------------------------------------------------------------------------------
 
 
-def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, list[Row]]]:
+def fold(candidates: Sequence[Candidate], limit: int) -> list[Folded]:
     """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
-    kept: list[tuple[Candidate, list[Row], frozenset[int]]] = []
+    kept: list[tuple[Candidate, list[JsonObject], frozenset[int]]] = []
     spread = _spread(candidates[: LOOKED_AT * limit])
     for candidate, terms in zip(spread, _terms(spread), strict=True):
-        same = next((other for other in kept if other[0].index is candidate.index and _alike(terms, other[2])), None)
+        # Most sets differ so much in size that they need no comparing.
+        least, most = ALIKE * len(terms), len(terms) / ALIKE
+        alike = (one for one in kept if least <= len(one[2]) <= most and _alike(terms, one[2]))
+        same = next((one for one in alike if one[0].index is candidate.index), None)
         if same is not None and _is_team(same[0]) and not _is_team(candidate):
             # The person's own wins; it is shown where the team's would have been.
             kept[kept.index(same)] = (candidate, [same[0].row, *same[1]], terms)
@@ -103,7 +109,7 @@ def fold(candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, l
     return _own_first([(candidate, also) for candidate, also, _ in kept])
 
 
-def _own_first(folded: list[tuple[Candidate, list[Row]]]) -> list[tuple[Candidate, list[Row]]]:
+def _own_first(folded: list[Folded]) -> list[Folded]:
     """The hits, with the person's own before what the team calls the same."""
     for at, (candidate, _) in enumerate(folded):
         if _is_team(candidate):
@@ -130,20 +136,16 @@ def _terms(candidates: Sequence[Candidate]) -> list[frozenset[int]]:
         firsts, ends = postings.line_spans(postings.places(np.array(chunks)))
         lines = postings.lines(ranges(firsts, ends - firsts))
         starts = np.concatenate(([0], np.cumsum(lines.sizes)))
-        own = np.split(lines.terms, starts[np.cumsum(ends - firsts)[:-1]])
-        for chunk, held in zip(chunks, own, strict=True):
+        places, every = starts[np.cumsum([0, *(ends - firsts)])].tolist(), lines.terms.tolist()
+        for chunk, (start, end) in zip(chunks, pairwise(places), strict=True):
             # One that the index does not have yet is like no other.
-            terms[chunk] = frozenset(held.tolist()) or frozenset((-chunk,))
+            terms[chunk] = frozenset(every[start:end]) or frozenset((-chunk,))
     return [terms[candidate.row["id"]] for candidate in candidates]
 
 
 def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
-    few, many = len(one), len(other)
-    # Most sets differ so much in size that they need no comparing.
-    if few < ALIKE * many or many < ALIKE * few:
-        return False
     both = len(one & other)
-    return both >= ALIKE * (few + many - both)
+    return both >= ALIKE * (len(one) + len(other) - both)
 
 
 def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -168,7 +170,7 @@ SHOWN = ("id", "path", "start_line", "end_line", "title", "text", "kind", "tier"
 
 
 def hit_of(
-    workspace: Workspace, row: Row | JsonObject, heading: Iterable[str], tags: list[str],
+    workspace: Workspace, row: JsonObject, heading: Iterable[str], tags: list[str],
     score: float, ranks: dict[str, int], **more: Any,
 ) -> Hit:  # fmt: skip
     """A chunk as a hit."""
@@ -185,7 +187,7 @@ def hit_of(
     )
 
 
-def _hit(candidate: Candidate, also: Sequence[Row], ask: Ask, terms: AbstractSet[str], **more: Any) -> Hit:
+def _hit(candidate: Candidate, also: Sequence[JsonObject], ask: Ask, terms: AbstractSet[str], **more: Any) -> Hit:
     row = candidate.row
     heading, tags = json.loads(row["heading"]), json.loads(row["tags"])
     return hit_of(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import PurePosixPath
-from sqlite3 import Connection, Row
+from sqlite3 import Connection, Cursor, Row
 
 from memd.indexer.record import history
 from memd.indexer.store.catalog import among
@@ -33,11 +33,19 @@ TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.f
 IN_FILES = "memories m JOIN files f ON f.id = m.file"
 
 
-def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, Row]:
+def join(connection: Connection, ids: Iterable[int], filters: Filters, expired: bool = False) -> dict[int, JsonObject]:
     """The rows of these chunks that exist and pass the filters; with `expired`, also those that are not shown."""
     clause, values = conditions(filters, expired)
-    rows = connection.execute(SQL["join"] + clause, {"ids": json.dumps(list(ids)), **values})
-    return {row["id"]: row for row in rows}
+    rows = _tuples(connection, SQL["join"] + clause, {"ids": json.dumps(sorted(set(ids))), **values})
+    names = [column[0] for column in rows.description]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+
+
+def _tuples(connection: Connection, query: str, values: JsonObject) -> Cursor:
+    """Run a query for plain tuples: SQLite's rows compare the names of all columns up to the one that is looked up."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor.execute(query, values)
 
 
 def allowed(connection: Connection, workspace: int, filters: Filters) -> list[int]:
@@ -49,7 +57,7 @@ def allowed(connection: Connection, workspace: int, filters: Filters) -> list[in
 
 def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int]]:
     """Every chunk of some memories with its memory, in the order of their files."""
-    return [(row[0], row[1]) for row in among(connection, SQL["siblings"], memories)]
+    return _tuples(connection, SQL["siblings"], {"memories": json.dumps(list(memories))}).fetchall()
 
 
 def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
@@ -89,7 +97,7 @@ def chunks_of_days(connection: Connection, workspace: int, wanted: Sequence[date
     return [row["id"] for row in sorted(rows, key=lambda row: (order[row["date"]], row["id"]))]
 
 
-def day_of(row: Row) -> date | None:
+def day_of(row: Row | JsonObject) -> date | None:
     """The day of a memory; None if it has none."""
     try:
         return date.fromisoformat(row["date"])
@@ -97,7 +105,7 @@ def day_of(row: Row) -> date | None:
         return None
 
 
-def own_day(row: Row) -> date | None:
+def own_day(row: Row | JsonObject) -> date | None:
     """The note's own day; MEMORY.md never ages, whenever it was last changed."""
     return None if row["role"] == "memory" else day_of(row)
 
@@ -124,7 +132,7 @@ def key_of(stem: str, path: str, slug: str, shared: set[str]) -> str:
     return f"{base}#{slug}" if slug else base
 
 
-def keys_of(connection: Connection, rows: Sequence[Row]) -> list[str]:
+def keys_of(connection: Connection, rows: Sequence[Row] | Sequence[JsonObject]) -> list[str]:
     """The keys of memories, by their `workspace`, `stem`, `path` and `slug`."""
     stems = grouped((row["workspace"], row["stem"]) for row in rows)
     shared = {workspace: shared_stems(connection, workspace, names) for workspace, names in stems.items()}

@@ -4,17 +4,25 @@
 SELECT
     c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind, m.tier, m.role, m.tags,
     m.date, m.heading AS title, m.declared, m.deleted, f.path, f.stem,
-    (m.tier IN ('dormant', 'sensory') AND COALESCE(json_extract(m.declared, '$.pinned') = 1, 0) = 0) AS resting,
+    -- Not AND: SQLite would read the JSON of every row.
+    CASE WHEN m.tier IN ('dormant', 'sensory') THEN COALESCE(json_extract(m.declared, '$.pinned') = 1, 0) = 0 ELSE 0 END
+        AS resting,
     -- A later memory says what is true now.
     EXISTS (
         SELECT 1 FROM edges e JOIN memories n ON n.id = e.one
         WHERE e.other = m.id AND e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL
     ) AS outdated
-FROM chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file
-WHERE c.id IN (SELECT value FROM json_each(:ids))
+FROM json_each(:ids) j
+-- CROSS JOIN keeps this order.
+CROSS JOIN chunks c ON c.id = j.value
+CROSS JOIN memories m ON m.id = c.memory
+CROSS JOIN files f ON f.id = c.file
+WHERE true
 
 -- name: siblings
-SELECT id, memory FROM chunks WHERE memory AMONG ? ORDER BY memory, start_line, id
+SELECT id, memory FROM chunks
+WHERE memory IN (SELECT value FROM json_each(:memories))
+ORDER BY memory, start_line, id
 
 -- name: parts_of_memory
 SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_line, id

@@ -23,6 +23,7 @@ from memd.indexer.store.followed import DaemonEmbedder
 from memd.indexer.store.lines import Languages
 from memd.indexer.store.mirror import Ids, Mirror
 from memd.indexer.store.stores import ActiveModel, ModelChanged, Stores, VectorIndex, WorkspaceIndex
+from memd.indexer.store.vector_table import Pieces
 from memd.models import Filters
 
 ENGLISH = b""
@@ -30,6 +31,9 @@ ENGLISH = b""
 STANDS_OUT, COMPARED_WITH = 0.2, (5, 30)
 """So much nearer than those at these places is more than chance: of questions in other words than the notes' it is so
 for six in ten, of questions that no note answers for one in five."""
+
+DIVIDED = 2_048
+"""Chunks whose pieces' vectors are cached: about 4 kB each."""
 
 CACHED = 256
 """Questions whose vectors are cached."""
@@ -73,16 +77,27 @@ class ForeignVector:
 
     def _compare(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The mean of two: the cosine of the whole chunk, and that of the piece of it that is nearest."""
-        vector, asked = self.vector, json.dumps(chunks)
+        vector, known = self.vector, self._pieces(chunks)
         cosines = mirror.cosines(vector, chunks)
-        reader, dims = self.stores.ledger.reader, self.model.embedder.dims
-        divided, counts, pieces = vector_table.pieces_of_chunks(reader, self.model.id, asked, dims)
-        if divided:
-            place = {chunk: at for at, chunk in enumerate(chunks)}
-            places = [place[chunk] for chunk in divided]
-            nearest = np.maximum.reduceat(pieces @ vector, np.cumsum([0, *counts[:-1]]))
+        places = [at for at, chunk in enumerate(chunks) if len(known.get(chunk, ()))]
+        if places:
+            pieces = [known[chunks[at]] for at in places]
+            starts = np.cumsum([0, *map(len, pieces[:-1])])
+            nearest = np.maximum.reduceat(np.concatenate(pieces).astype(np.float32) @ vector, starts)
             cosines[places] = (cosines[places] + nearest) / 2
         return cosines
+
+    def _pieces(self, chunks: Sequence[int]) -> dict[int, Pieces]:
+        """The vectors of the pieces of chunks, these among them; those of a chunk never change."""
+        known = self.stores.pieces.setdefault(self.model.id, {})
+        missing = [chunk for chunk in chunks if chunk not in known]
+        if len(known) + len(missing) > DIVIDED:
+            known, missing = {}, list(chunks)
+        if missing:
+            reader, dims = self.stores.ledger.reader, self.model.embedder.dims
+            known |= vector_table.pieces_of_chunks(reader, self.model.id, json.dumps(missing), dims)
+            self.stores.pieces[self.model.id] = known
+        return known
 
 
 @dataclass(frozen=True, slots=True)

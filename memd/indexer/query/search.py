@@ -226,7 +226,9 @@ def rank(
             result.meaning.check(stores)
     every = [candidate for result in results.values() for candidate in result.candidates]
     every.sort(key=lambda candidate: (-candidate.score, candidate.row["path"], candidate.row["start_line"]))
-    return SearchResult(question, _with_best_written(every, every, ask.limit), results, absent)
+    if any(result.words is not None and len(result.words.written) for result in results.values()):
+        every = _with_best_written(every, every, ask.limit)
+    return SearchResult(question, every, results, absent)
 
 
 # --- one workspace ------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
-from sqlite3 import Connection, Row
+from sqlite3 import Connection
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ from memd.indexer.query import lookup, wording
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import Floats, WordMatches
-from memd.indexer.store.lines import Lines, Numbers, number_of, places_in, ranges
+from memd.indexer.store.lines import Lines, Numbers, Places, number_of, places_in, ranges
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.lives import BASE
+from memd.models import JsonObject
 
 CORE, EXTRA = "core", "extra"
 """How a signal counts for relevance: the core ones are what it is a share of, others only add to it."""
@@ -61,7 +62,7 @@ class ChunkFacts:
     """The facts of the candidates, each in its place."""
 
     def __init__(
-        self, index: WorkspaceIndex, rows: Sequence[Row], memories: CandidateMemories, question: ParsedQuestion,
+        self, index: WorkspaceIndex, rows: Sequence[JsonObject], memories: CandidateMemories, question: ParsedQuestion,
         words: WordMatches | None, meaning: QuestionVector | None,
     ) -> None:  # fmt: skip
         self.question, self.rows, self.words = question, rows, words
@@ -239,7 +240,7 @@ class AskedWords:
         self._terms = np.array(sorted(word_of), np.uint32)
         self._word = np.array([*(word_of[term] for term in self._terms.tolist()), -1], np.int64)
 
-    def among(self, terms: Numbers) -> NDArray[np.int64]:
+    def among(self, terms: Numbers) -> Places:
         """Which of the words each of some terms belongs to; -1 for none."""
         return self._word[places_in(self._terms, terms)]
 
@@ -253,7 +254,7 @@ class LineFacts:
     """The facts of the lines of some chunks, each in its place."""
 
     def __init__(
-        self, words: AskedWords, question: ParsedQuestion, rows: Sequence[Row], run: Lines, held: NDArray[np.int64]
+        self, words: AskedWords, question: ParsedQuestion, rows: Sequence[JsonObject], run: Lines, held: Places
     ) -> None:
         self.question, self.words, self.rows = question, words, rows
         own = ranges(np.cumsum(held + 3) - held - 2, held)
@@ -292,7 +293,7 @@ class LineFacts:
         """A value for each chunk as one for each of its lines."""
         return np.fromiter(values, float, len(self.rows))[self.owner]
 
-    def label_terms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def label_terms(self) -> tuple[Places, Places]:
         """The words of the question that the terms of all labels are, and the line of each."""
         terms = self.terms[ranges(self.starts + self.has(NUMBERED), self.labels)]
         return terms, np.repeat(np.arange(len(self.labels)), self.labels)
@@ -451,18 +452,18 @@ READ_FIRST = 10.0
 class CandidateMemories:
     """The chunks of the memories that the candidates belong to, in the order of their files."""
 
-    def __init__(self, connection: Connection, rows: Iterable[Row], postings: Postings | None) -> None:
+    def __init__(self, connection: Connection, rows: Iterable[JsonObject], postings: Postings | None) -> None:
         siblings = lookup.siblings(connection, {row["memory"] for row in rows})
-        self.chunks = [chunk for chunk, _ in siblings]
+        known, numbers = np.array(siblings, np.int64).reshape(-1, 2).T
+        self.chunks: list[int] = known.tolist()
         self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
-        numbers, self.memory = np.unique(np.array([number for _, number in siblings], np.int64), return_inverse=True)
+        self.memory = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
         """By place: which of the memories, counted from 0."""
-        self.count = len(numbers)
-        known = np.array(self.chunks, np.int64)
+        self.count = int(np.max(self.memory, initial=-1)) + 1
         self.docs = postings.places(known) if postings is not None else np.full(len(known), -1)
         """By place: where the text index has the chunk, or -1."""
 
-    def lines(self, postings: Postings, rows: Sequence[Row]) -> tuple[Lines, NDArray[np.int64]]:
+    def lines(self, postings: Postings, rows: Sequence[JsonObject]) -> tuple[Lines, Places]:
         """The lines of some chunks, and how many each has.
 
         Before those of a chunk is the last one of the chunk before it in its memory, behind them the first one of the
@@ -484,7 +485,7 @@ class CandidateMemories:
 
 
 def weigh(
-    connection: Connection, index: WorkspaceIndex, rows: Sequence[Row], question: ParsedQuestion,
+    connection: Connection, index: WorkspaceIndex, rows: Sequence[JsonObject], question: ParsedQuestion,
     words: WordMatches | None, meaning: QuestionVector | None, limit: int,
 ) -> list[Candidate]:  # fmt: skip
     """The rows with what speaks for each, best first; the best, at least `limit`, are read line by line."""
@@ -509,11 +510,13 @@ def weigh(
             parts[name] = np.zeros(len(rows))
             parts[name][read] = values
         scores = _scored(parts, trust)
-    by_row = np.column_stack(list(parts.values())).tolist()
-    return [
-        Candidate(index, rows[at], float(scores[at]), {}, dict(zip(parts, by_row[at], strict=True)))
-        for at in np.argsort(-scores, kind="stable")
-    ]
+    best_first = np.argsort(-scores, kind="stable").tolist()
+    return [Candidate(index, rows[at], float(scores[at]), {}, partial(_at, parts, at)) for at in best_first]
+
+
+def _at(parts: Mapping[str, Floats], place: int) -> dict[str, float]:
+    """The parts of one candidate's score."""
+    return {name: float(values[place]) for name, values in parts.items()}
 
 
 def _scored(parts: dict[str, Floats], trust: float) -> Floats:
@@ -525,7 +528,7 @@ def _scored(parts: dict[str, Floats], trust: float) -> Floats:
 
 
 def best_lines(
-    words: WordMatches, question: ParsedQuestion, rows: Sequence[Row], run: Lines, held: NDArray[np.int64]
+    words: WordMatches, question: ParsedQuestion, rows: Sequence[JsonObject], run: Lines, held: Places
 ) -> dict[str, Floats]:
     """The signals of each chunk at its best line; the run is as `CandidateMemories.lines` tells."""
     lines = LineFacts(AskedWords(words, question), question, rows, run, held)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from sqlite3 import Row
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.search import SearchResult, WorkspaceResult
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Ask, Filters
+from memd.models import Ask, Filters, JsonObject
 
 
 def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: Ask) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
     return chunks.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")
 
 
-def _filtered_by(stores: Stores, index: WorkspaceIndex, row: Row, question: ParsedQuestion) -> list[str]:
+def _filtered_by(stores: Stores, index: WorkspaceIndex, row: JsonObject, question: ParsedQuestion) -> list[str]:
     """The filters, phrases and exclusions that the passage does not pass."""
     connection, chunk, reasons = stores.ledger.reader, row["id"], list[str]()
     if chunk not in lookup.join(connection, [chunk], Filters()):

@@ -284,10 +284,9 @@ class WordMatches:
 
     def in_name(self, stem: str) -> float:
         """The share of the question's words in a file's name; a date says nothing that notes do not know."""
-        if not self.names or DATE.fullmatch(stem):
-            return 0.0
         plain = stem.casefold()
-        return sum(name in plain for name in self.names) / len(self.names)
+        had = [name for name in self.names if name in plain]
+        return len(had) / len(self.names) if had and not DATE.fullmatch(stem) else 0.0
 
     def lacking(self, chunk: int) -> list[str]:
         """The words of the question that one chunk does not have."""

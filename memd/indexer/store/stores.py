@@ -28,6 +28,7 @@ from memd.notes.parse import ParseCache
 if TYPE_CHECKING:
     from memd.indexer.model.embedder import Embedder
     from memd.indexer.model.pooling import Vectors
+    from memd.indexer.store.vector_table import Pieces
 
 
 T = TypeVar("T")
@@ -178,6 +179,8 @@ class Stores:
         """The model for other languages, while a workspace needs it."""
         self.question_vectors: dict[tuple[int, str], Future[Vectors]] = {}
         """The last questions' vectors, made or on their way, by model and text: each a matrix of one row."""
+        self.pieces: dict[int, dict[int, Pieces]] = {}
+        """By model and chunk, the vectors of a chunk's pieces that were compared lately."""
         self.engine: ChromaClient | None = None
         """The server that has the vectors of some workspaces."""
         self.link_similarity = 0.8

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memd.indexer.language.lines import joined
 from memd.indexer.model.embedder import Embedder
@@ -32,7 +33,7 @@ PIECE = 120
 
 STORED = np.dtype("<f2")
 """Half precision: half the file, and a cosine that differs by less than 0.001."""
-
+Pieces = NDArray[np.float16]
 
 SLICE = 4_096
 MULTILINGUAL = "multilingual"
@@ -166,15 +167,10 @@ def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int
     return _unpacked(_rows_of_chunks(connection, model, chunks), dims)
 
 
-def pieces_of_chunks(
-    connection: sqlite3.Connection, model: int, chunks: str, dims: int
-) -> tuple[list[int], list[int], Vectors]:
-    """Those of some chunks, given as a JSON list, that have pieces; how many each has; the vectors of all pieces."""
-    size = dims * STORED.itemsize
+def pieces_of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> dict[int, Pieces]:
+    """The vectors of the pieces of some chunks, given as a JSON list; none of a chunk without a vector."""
     rows = _rows_of_chunks(connection, model, chunks)
-    found = [(chunk, vector[size:]) for chunk, vector in rows if len(vector) > size]
-    packed = np.frombuffer(b"".join(pieces for _, pieces in found), STORED).reshape(-1, dims)
-    return [chunk for chunk, _ in found], [len(pieces) // size for _, pieces in found], packed.astype(np.float32)
+    return {chunk: np.frombuffer(vector, STORED).reshape(-1, dims)[1:].copy() for chunk, vector in rows}
 
 
 def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> list[sqlite3.Row]:
