@@ -62,7 +62,7 @@ def question_words(postings: Postings, text: str, prefixes: Sequence[str] = ()) 
 
 
 def earned(heard: WordMatches) -> dict[int, float]:
-    return dict(zip(heard.postings.chunks.tolist(), heard.earned().tolist(), strict=True))
+    return dict(zip(heard.postings.chunks.tolist(), heard.earned.tolist(), strict=True))
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -71,7 +71,7 @@ def earned(heard: WordMatches) -> dict[int, float]:
 )
 def test_a_share_is_never_more_than_the_whole(index: TextIndex, asked: list[str], prefixes: list[str]):
     heard = question_words(index.postings(), " ".join(asked), prefixes)
-    assert heard.earned().min() >= 0 and heard.earned().max() <= 1
+    assert heard.earned.min() >= 0 and heard.earned.max() <= 1
     assert 0 <= heard.known <= 1
     docs = np.arange(heard.postings.size)
     sections = heard.of_sections(docs, docs % 3, 3)
@@ -171,5 +171,5 @@ def test_a_beginning_in_a_script_without_spaces(index: TextIndex):
 
 def test_an_empty_index_has_nothing_and_says_so(tmp_path: Path):
     heard = question_words(TextIndex(tmp_path / "index").postings(), "build", ["re"])
-    assert (heard.earned().size, heard.known, heard.had_by(1)) == (0, 0, 0)
+    assert (heard.earned.size, heard.known, heard.had_by(1)) == (0, 0, 0)
     assert heard.of_sections(np.zeros(0, np.int64), np.zeros(0, np.int64), 0).size == 0

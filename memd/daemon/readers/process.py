@@ -23,8 +23,6 @@ from memd.indexer.store.ledger import FileId
 
 log = logging.getLogger("memd.reader")
 
-GARBAGE = 20_000
-"""Objects that are made before circles of them are looked for: a question makes thousands, and hardly a circle."""
 THREADS = 4
 """A question that takes long does not hold up the others."""
 
@@ -89,7 +87,6 @@ def main(descriptor: str, state: str, device: str, inode: str) -> None:
     # Loaded by now, and what a question needs: no need to look through it again and again.
     assert search
     gc.freeze()
-    gc.set_threshold(GARBAGE)
     try:
         ReaderProcess(socket.socket(fileno=int(descriptor)), Path(state), (int(device), int(inode))).serve()
     except (OSError, LedgerMoved):

@@ -127,7 +127,7 @@ def _in_order(text: str, phrase: Phrase) -> bool:
 
 def _by_words(matches: WordMatches, depth: int, among: Ids | None) -> list[int]:
     """The chunks that earn most from the question's words; those that have them as they are written come first."""
-    earned, chunks = matches.earned().copy(), matches.postings.chunks
+    earned, chunks = matches.earned.copy(), matches.postings.chunks
     earned[matches.written] += 1.0
     docs = np.flatnonzero(earned != 0)
     if among is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,6 @@ class ForeignVector:
     text: str
     language: str
     """The question's own, empty for English; in another one English chunks are compared with it too."""
-    compared: dict[int, float] = field(default_factory=dict)
-    """The cosines of the chunks that were asked for so far."""
 
     @property
     def vector(self) -> Vectors:
@@ -67,21 +65,17 @@ class ForeignVector:
         return _languages(index, chunks) != ENGLISH if not self.language else np.ones(len(chunks), bool)
 
     def cosines(self, index: WorkspaceIndex, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
-        """The cosine of each chunk, compared once for a question; NaN where the other model speaks."""
-        cosines, ours = np.full(len(chunks), np.nan), self.speaks_for(index, chunks)
-        own = np.asarray(chunks, np.int64)[ours].tolist()
-        if missing := [chunk for chunk in own if chunk not in self.compared]:
-            self.compared.update(zip(missing, self._compare(mirror, missing).tolist(), strict=True))
-        cosines[ours] = [self.compared[chunk] for chunk in own]
-        return cosines
+        """The mean of two for each chunk: the cosine of the whole, and that of the piece of it that is nearest.
 
-    def _compare(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
-        """The mean of two: the cosine of the whole chunk, and that of the piece of it that is nearest."""
-        vector, known = self.vector, self._pieces(chunks)
-        cosines = mirror.cosines(vector, chunks)
-        places = [at for at, chunk in enumerate(chunks) if len(known.get(chunk, ()))]
-        if places:
-            pieces = [known[chunks[at]] for at in places]
+        NaN where the other model speaks.
+        """
+        cosines, ours = np.full(len(chunks), np.nan), np.flatnonzero(self.speaks_for(index, chunks))
+        own, vector = np.asarray(chunks, np.int64)[ours].tolist(), self.vector
+        cosines[ours] = mirror.cosines(vector, own)
+        known = self._pieces(own)
+        divided = [at for at, chunk in enumerate(own) if len(known.get(chunk, ()))]
+        if divided:
+            pieces, places = [known[own[at]] for at in divided], ours[divided]
             starts = np.cumsum([0, *map(len, pieces[:-1])])
             nearest = np.maximum.reduceat(np.concatenate(pieces).astype(np.float32) @ vector, starts)
             cosines[places] = (cosines[places] + nearest) / 2
@@ -139,9 +133,10 @@ class QuestionVector:
         spoken = foreign.spoken_for(index)
         if allowed is not None and spoken is not None:
             spoken = np.intersect1d(spoken, allowed)
-        nearest += mirror.search(foreign.vector, depth, allowed if spoken is None else spoken)
-        chunks = list(dict.fromkeys(chunk for chunk, _ in nearest))
-        cosines = self.cosines(index, chunks)
+        others = mirror.search(foreign.vector, depth, allowed if spoken is None else spoken)
+        known = dict([*((chunk, np.nan) for chunk, _ in others), *nearest])
+        chunks = list(known)
+        cosines = self._of_both(index, chunks, np.array([*known.values()], np.float64))
         best = np.lexsort((np.array(chunks), -cosines))[:depth]
         return [(chunks[at], float(cosines[at])) for at in best if not np.isnan(cosines[at])]
 
@@ -179,6 +174,12 @@ class QuestionVector:
         """The cosine of each of some chunks, on this model's scale; NaN for one without a vector."""
         mirror = self.mirror(index)
         cosines = mirror.cosines(self.vector, chunks) if mirror is not None else np.full(len(chunks), np.nan)
+        return self._of_both(index, chunks, cosines)
+
+    def _of_both(
+        self, index: WorkspaceIndex, chunks: Sequence[int], cosines: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The cosines of this model, and of the other one where that speaks for a chunk."""
         if (other := self.in_foreign(index)) is None:
             return cosines
         foreign, vectors = other

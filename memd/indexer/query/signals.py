@@ -78,7 +78,7 @@ class ChunkFacts:
         """The same in the whole memory of each."""
         if words is not None:
             known = docs >= 0
-            earned[known] = words.earned()[docs[known]]
+            earned[known] = words.earned[docs[known]]
             sections = words.of_sections(docs[known], memories.memory[known], memories.count)
             self.earned, self.section_earned = earned[own], sections[memories.memory[own]]
         self.docs = docs[own]

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -137,7 +138,7 @@ class WordMatch:
         return place < len(self.docs) and self.docs[place] == doc
 
 
-@dataclass(slots=True)
+@dataclass
 class WordMatches:
     """The question's words in one workspace."""
 
@@ -165,7 +166,6 @@ class WordMatches:
     """The documents that have every word of the question as it is written."""
     titled: Docs = field(default_factory=lambda: np.zeros(0, np.int64))
     """The documents that have every telling word of the question in the headings above them."""
-    _earned: Floats | None = None
     _held: dict[int, list[WordMatch]] = field(default_factory=dict)
 
     @property
@@ -173,14 +173,13 @@ class WordMatches:
         """The gain of a chunk that has every word many times."""
         return self.weight * (K1 + 1) or 1.0
 
+    @cached_property
     def earned(self) -> Floats:
-        """The gain of every document, as a share of the most; added up once."""
-        if self._earned is None:
-            by_doc = np.zeros(self.postings.size)
-            for match in self.matches:
-                by_doc[match.docs] += match.share * match.idf * dampened(match.often)
-            self._earned = by_doc / self.most
-        return self._earned
+        """The gain of every document, as a share of the most."""
+        by_doc = np.zeros(self.postings.size)
+        for match in self.matches:
+            by_doc[match.docs] += match.share * match.idf * dampened(match.often)
+        return by_doc / self.most
 
     def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
         """The gain of some chunks from one word, before it is weighed by how rare that is."""
@@ -256,7 +255,7 @@ class WordMatches:
         for match in self.matches:
             left = ~np.isin(match.docs, gone)
             kept += [replace(match, docs=match.docs[left], often=match.often[left])] if left.any() else []
-        return replace(self, matches=kept, _earned=None, _held={})
+        return replace(self, matches=kept, _held={})
 
     def keep(
         self, forms: Iterable[str], occurrences: tuple[Docs, Floats], share: float = 1.0, most: float | None = None
@@ -297,7 +296,7 @@ class WordMatches:
 
     def rank(self, chunk: int) -> int | None:
         """The chunk's place by words among all chunks, counted from 1; None when it has none of them."""
-        earned, doc = self.earned(), self._doc(chunk)
+        earned, doc = self.earned, self._doc(chunk)
         return int((earned > earned[doc]).sum()) + 1 if doc >= 0 and earned[doc] else None
 
     def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:

@@ -183,51 +183,52 @@ class Postings:
         """The number of documents that are not deleted."""
         self.chunks: NDArray[np.int64] = _joined([segment.chunks for segment in self.segments], np.int64)
         """The chunk number of each document."""
-        self._bases = np.array(bases(self.segments), np.int64)
-        self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])[:-1]
-        """The numbers of each segment's first document, and of its first line."""
+        self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])
+        """The number of each segment's first line, and that of all lines."""
         self._lists = lists
         self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
         self._lengths: dict[str, Floats] = {}
         self._means: dict[str, float] = {}
-        self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        """The chunk numbers in order, and the document of each; the last one, -1, is for a chunk that is not here."""
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each chunk; -1 for a chunk that this commit does not have."""
-        known, docs = self._by_chunk()
+        known, docs = self._by_chunk
         return docs[places_in(known, chunks)]
 
     def place(self, chunk: int) -> int:
         """The same of one chunk."""
-        known, docs = self._by_chunk()
+        known, docs = self._by_chunk
         at = int(known.searchsorted(chunk))
         return int(docs[at]) if at < len(known) and known[at] == chunk else -1
 
+    @cached_property
     def _by_chunk(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if self._sorted is None:
-            alive = np.flatnonzero(self.live)
-            docs = alive[np.argsort(self.chunks[alive])]
-            self._sorted = self.chunks[docs], np.append(docs, -1)
-        return self._sorted
+        """The chunk numbers in order, and the document of each; the last one, -1, is for a chunk that is not here."""
+        alive = np.flatnonzero(self.live)
+        docs = alive[np.argsort(self.chunks[alive])]
+        return self.chunks[docs], np.append(docs, -1)
 
     def lines(self, numbers: NDArray[np.int64]) -> Lines:
         """Lines by their numbers, which `line_spans` tells; a negative one is a line without words."""
         with reading():
-            return lines_at([segment.lines for segment in self.segments], self._lines, numbers)
+            return lines_at([segment.lines for segment in self.segments], self._lines[:-1], numbers)
 
     def line_spans(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of the first line of each document and of the one after its last; equal for document -1.
 
         The first are the terms of its headings, its lines follow.
         """
-        firsts, ends = np.full(len(docs), -1), np.full(len(docs), -1)
-        whose = np.searchsorted(self._bases, docs, "right") - 1
-        for nth in np.unique(whose[docs >= 0]).tolist():
-            here, known = whose == nth, self.segments[nth].lines.firsts
-            own = docs[here] - self._bases[nth]
-            firsts[here], ends[here] = known[own] + self._lines[nth], known[own + 1] + self._lines[nth]
-        return firsts, ends
+        firsts, ends = self._line_spans
+        return firsts[docs], ends[docs]
+
+    @cached_property
+    def _line_spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same of every document; the last one is for document -1."""
+        parts = zip(self.segments, self._lines[:-1], strict=True)
+        firsts = np.concatenate(
+            [*(segment.lines.firsts[:-1] + base for segment, base in parts), self._lines[-1:], [-1]]
+        )
+        return np.delete(firsts, -2), firsts[1:]
 
     @cached_property
     def languages(self) -> Languages:
