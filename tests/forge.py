@@ -25,6 +25,7 @@ from types import SimpleNamespace
 from typing import IO, Any
 
 import memd.failpoints
+from memd.protocol.connection import HANDED_SOCKET
 
 COMMAND_MODULES = (
     *("memd.cli.app", "memd.cli.fast_search", "memd.protocol.client", "rich.table", "memd.protocol.methods"),
@@ -168,7 +169,7 @@ def serve(control: socket.socket) -> None:
             os.read(waking, MESSAGE)
             _bury(started)
         if control in ready:
-            wish, handles, _, _ = socket.recv_fds(control, MESSAGE, 4)
+            wish, handles, _, _ = socket.recv_fds(control, MESSAGE, 5)
             if not wish:
                 sys.exit(0)
             *files, number = handles
@@ -201,8 +202,9 @@ def _become(wish: dict[str, Any], files: list[int]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, file in enumerate(files):
-        os.dup2(file, number)
-        os.close(file)
+        if file != number:
+            os.dup2(file, number)
+            os.close(file)
     os.environ.clear()
     os.environ.update(wish["env"])
     os.chdir(wish["cwd"])
@@ -258,9 +260,13 @@ def start_daemons_from(daemons: Forge) -> None:
     """Let the daemons that a command starts come out of a forge; what it starts otherwise starts from nothing."""
     start = importlib.import_module("memd.protocol.start")
 
-    def popen(command: list[str], *, env: dict[str, str], stderr: IO[bytes], **_: Any) -> Forged:
+    def popen(
+        command: list[str], *, env: dict[str, str], stderr: IO[bytes], pass_fds: Sequence[int], **_: Any
+    ) -> Forged:
         with Path(os.devnull).open("r+b") as nothing:
-            files = [nothing.fileno(), nothing.fileno(), stderr.fileno()]
+            files = [nothing.fileno(), nothing.fileno(), stderr.fileno(), *pass_fds]
+            if pass_fds:
+                env = {**env, HANDED_SOCKET: f"3:{env[HANDED_SOCKET].partition(':')[2]}"}
             return _known(daemons.start(env, files, _flags(command), Path("/"), session=True), env)
 
     def run(command: list[str], *, env: dict[str, str] | None = None, **how: Any) -> subprocess.CompletedProcess[Any]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 import memd
 from memd.cli.commands import server
-from memd.errors import UsageError
+from memd.errors import MemdError, UsageError
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, write_notes
 from tests.test_cli import as_json, on_terminal
@@ -92,6 +93,65 @@ def test_start_restart_and_stop(home):
     assert stopped["stopped"] and ended(stopped["pid"])
     again = home.run("stop")
     assert (again.returncode, again.stdout) == (0, "memd was not running\n")
+
+
+def test_a_restart_loses_no_question(home, workspace):
+    """Neither of a client that stays nor of one that comes for a single question; only `restart` starts a daemon."""
+    home.from_nothing = True
+    home.run("add", str(workspace))
+    over, faults, asked = threading.Event(), [], [0, 0, 0]
+
+    def ask(nth, kept):
+        while not over.is_set():
+            try:
+                if not (kept or Client(home.socket)).query("ErsatzTV", mode="text")["hits"]:
+                    faults.append("no hits")
+            except MemdError as error:
+                faults.append(repr(error))
+            asked[nth] += 1
+
+    def write():
+        with Client(home.socket) as client:
+            while not over.is_set():
+                try:
+                    client.note(f"restless {asked[2]} end", title=f"Restless {asked[2]}")
+                except MemdError as error:
+                    faults.append(repr(error))
+                asked[2] += 1
+
+    callers = [
+        threading.Thread(target=ask, args=(0, Client(home.socket))),
+        threading.Thread(target=ask, args=(1, None)),
+    ]
+    callers.append(threading.Thread(target=write))
+    for caller in callers:
+        caller.start()
+    try:
+        for _ in range(2):
+            pid, before = pid_of(home), [*asked]
+            assert "is running" in home.run("restart").stdout and pid_of(home) != pid and ended(pid)
+            deadline = time.monotonic() + PATIENCE
+            while any(now == then for now, then in zip(asked, before, strict=True)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+    finally:
+        over.set()
+        for caller in callers:
+            caller.join()
+    assert faults == [] and min(asked) > 3
+    written = "".join(file.read_text() for file in (workspace / "memory").glob("*.md"))
+    assert [written.count(f"restless {nth} end") for nth in range(asked[2])] == [1] * asked[2]
+    assert sorted(file.name for file in home.socket.parent.iterdir()) == ["memd.sock"]
+
+
+def test_a_restart_that_cannot_start_says_why_and_lets_nobody_wait(home, tmp_path):
+    home.run("start")
+    broken = of_version(tmp_path, "99.0.0")
+    (tmp_path / "memd" / "daemon" / "__main__.py").write_text("raise SystemExit('memd: the disk is on fire')\n")
+    done = home.run("restart", PYTHONPATH=broken)
+    assert done.returncode == 3 and "the disk is on fire" in done.stderr
+    done = home.run("status")
+    assert (done.returncode, done.stderr) == (3, "memd: no daemon is running\n  start it: memd start\n")
+    assert home.run("start").returncode == 0
 
 
 def test_ten_at_once_start_one_daemon(home):
@@ -210,6 +270,15 @@ def test_a_newer_daemon_is_left_alone_and_said(home, workspace, tmp_path):
     pid = pid_of(home)
     done = home.run("query", "ErsatzTV", cwd=workspace, PYTHONPATH=str(ROOT))
     assert done.returncode == 0 and "the daemon is memd 99.0.0" in done.stderr and "memd restart" in done.stderr
+    assert pid_of(home) == pid
+
+
+def test_status_says_that_the_daemon_is_older_than_what_is_installed(home, tmp_path):
+    home.run("start", PYTHONPATH=of_version(tmp_path, "0.0.9"))
+    pid = pid_of(home)
+    done = home.run("status", PYTHONPATH=str(ROOT))
+    assert done.returncode == 0 and done.stdout.startswith("memd 0.0.9 has been running")
+    assert done.stderr == f"memd: the daemon is memd 0.0.9 and this is {memd.__version__}; to change it: memd restart\n"
     assert pid_of(home) == pid
 
 

@@ -201,7 +201,8 @@ def test_socket_activation_restart_and_crash(manager):
         + """
         systemctl --user stop memd.service; test "$(pid)" = 0; test -S $XDG_RUNTIME_DIR/memd/memd.sock
         memd query --no-start heron; test "$(pid)" != 0; echo ACTIVATED
-        systemctl --user restart memd.service; test -S $XDG_RUNTIME_DIR/memd/memd.sock
+        before="$(pid) $(stat -c %i $XDG_RUNTIME_DIR/memd/memd.sock)"; memd restart
+        test "$(pid)" != ${before% *}; test $(stat -c %i $XDG_RUNTIME_DIR/memd/memd.sock) = ${before#* }
         memd query --no-start heron; echo RESTARTED
         before=$(pid); kill -9 $before; memd query --no-start heron; test "$(pid)" != $before; echo CRASHED
         stat -c '%a' $XDG_RUNTIME_DIR/memd $XDG_RUNTIME_DIR/memd/memd.sock

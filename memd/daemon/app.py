@@ -5,6 +5,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 from memd import installation
@@ -28,7 +30,7 @@ from memd.daemon.process import system
 from memd.daemon.process.health import log_failure, start_logging
 from memd.daemon.process.lock import Lock
 from memd.daemon.serving.events import IDLE, LOOKED, PUT_BACK
-from memd.daemon.serving.server import Server, listen
+from memd.daemon.serving.server import Server
 from memd.daemon.writer import tasks
 from memd.errors import ConfigError
 from memd.indexer.indexing.ingest import IndexingOptions, IngestReport
@@ -36,6 +38,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.own_stores import OwnStores
 from memd.notes import parse
+from memd.protocol.connection import listen
 from memd.version import __version__
 
 log = logging.getLogger("memd")
@@ -144,9 +147,10 @@ class App:
 
     async def _start_server(self) -> None:
         if (listener := system.inherited_socket()) is None:
-            listener = listen(paths.socket_path())
+            path = paths.socket_path()
+            listener = system.handed_socket(path) or socket.socket(fileno=listen(str(path)))
             # A socket of our own goes when we go; one that systemd made is systemd's to remove.
-            self._stack.callback(paths.socket_path().unlink, missing_ok=True)
+            self._stack.callback(_remove_socket, path, path.stat().st_ino)
         self.server = Server(listener, partial(handlers.dispatch, self.ctx), self.settings.server)
         await self.server.start()
 
@@ -229,6 +233,12 @@ class App:
         if not self._stop.is_set():
             self.exit_code = RESTART
             self.stop_soon()
+
+
+def _remove_socket(path: Path, inode: int) -> None:
+    """Remove our own socket, and not the one at which callers wait for the next daemon."""
+    if path.exists() and path.stat().st_ino == inode:
+        path.unlink(missing_ok=True)
 
 
 async def _reassure_watchdog() -> None:

@@ -115,7 +115,7 @@ class RpcSession:
         # A write that carries a number of its own is done once, however often it is asked for.
         repeatable = asked.known.reads or asked.params.get("request_id")
         # The daemon may have stopped since the last call, or be stopping just now.
-        left = self._retries if repeatable and (self._link or self._autostart) else 0
+        left = self._retries if repeatable else 0
         lost = 0
         while True:
             try:

@@ -11,6 +11,10 @@ import time
 
 from memd.errors import Busy, MemdError, NoDaemon, UnsafePlace
 
+BACKLOG = 1024
+"""How many callers may wait at the socket."""
+HANDED_SOCKET = "MEMD_HANDED_SOCKET"
+"""The variable by which `memd restart` hands a new daemon the socket at which callers wait: `DESCRIPTOR:INODE`."""
 MAX_REPLY = 1 << 28
 """More than any answer; a daemon that sends this much without a newline is not ours."""
 
@@ -69,6 +73,20 @@ def connect(path: str, timeout: float) -> _socket.socket:
         link.close()
         raise
     return link
+
+
+def listen(path: str) -> int:
+    """The descriptor of a socket that callers can wait at; one that a dead daemon left is replaced."""
+    if os.path.lexists(path):
+        os.unlink(path)  # noqa: PTH108
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
+    listener.listen(BACKLOG)
+    return listener.detach()
 
 
 def _connect(link: _socket.socket, path: str, deadline: float) -> None:

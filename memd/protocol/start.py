@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import memd
@@ -17,7 +18,7 @@ from memd.config import paths
 from memd.errors import MemdError, NoDaemon
 from memd.protocol import wire
 from memd.protocol.client import Client
-from memd.protocol.connection import connect
+from memd.protocol.connection import HANDED_SOCKET, connect, listen
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -34,8 +35,9 @@ SYSTEMD_OWN = frozenset(
 """Meant for the process that systemd started, such as the terminal or the agent that calls us."""
 
 
-def start() -> None:
-    """Return when a daemon accepts connections; NoDaemon with its own words when it cannot be started."""
+def start(handed: str = "") -> None:
+    """Return when a daemon accepts connections; NoDaemon with its own words when it cannot be started. `handed` names
+    a socket at which callers wait already."""
     if systemd_in_charge():
         systemctl("reset-failed", *UNITS)
         _have_systemd("start")
@@ -43,16 +45,17 @@ def start() -> None:
             # The socket was deleted under systemd, which does not notice.
             _have_systemd("restart")
     else:
-        _spawn_until_it_listens(time.monotonic() + START_SECONDS)
+        _spawn_until_it_listens(time.monotonic() + START_SECONDS, handed)
 
 
-def stop() -> int:
-    """Stop the daemon and return when it is gone: its process id, or 0 when none ran."""
+def stop(before: Callable[[], object] = lambda: None) -> int:
+    """Stop the daemon and return when it is gone: its process id, or 0 when none ran. One that answers is stopped
+    after `before`."""
     pid = lock_holder()
     if systemd_in_charge():
         _have_systemd("stop")
     if listens():
-        pid = _ask_to_stop() or pid
+        pid = _ask_to_stop(before) or pid
     else:
         # It is just starting, or it hangs.
         _terminate(pid)
@@ -62,8 +65,21 @@ def stop() -> int:
 
 
 def restart() -> None:
-    stop()
-    start()
+    """Stop the daemon and start it again. Whoever asks in between waits for the answer of the new one."""
+    handed: list[str] = []
+    if systemd_in_charge() and systemctl("is-active", "--quiet", UNITS[1]).returncode == 0:
+        _have_systemd("restart", UNITS[1])
+    else:
+        stop(lambda: handed.append(_take_place()))
+    start(*handed)
+
+
+def _take_place() -> str:
+    """Put a listening socket in the place of the daemon's; as HANDED_SOCKET has it."""
+    ours = paths.socket_path().with_name("next")
+    handed = f"{listen(str(ours))}:{ours.stat().st_ino}"
+    ours.replace(paths.socket_path())
+    return handed
 
 
 def lock_holder() -> int:
@@ -83,11 +99,12 @@ def _command_of(pid: int) -> bytes:
     return subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
-def _ask_to_stop() -> int:
+def _ask_to_stop(before: Callable[[], object]) -> int:
     """Send `shutdown`; a daemon that hangs gets a signal instead."""
     try:
         with Client(timeout=ANSWER_SECONDS) as daemon:
             pid = int(daemon.hello()["pid"])
+            before()
             daemon.shutdown()
             return pid
     except (MemdError, KeyError, TypeError):
@@ -109,6 +126,15 @@ def listens() -> bool:
     except NoDaemon:
         return False
     return True
+
+
+def _answers() -> bool:
+    """Whether a daemon answers: at a socket that was handed on one can wait for it in vain."""
+    try:
+        with Client(timeout=START_SECONDS) as daemon:
+            return bool(daemon.ping())
+    except NoDaemon:
+        return False
 
 
 # systemd
@@ -140,9 +166,9 @@ def run_program(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 
 
-def _have_systemd(verb: str) -> None:
+def _have_systemd(verb: str, *units: str) -> None:
     """Have it start, stop or restart the daemon; NoDaemon where it cannot."""
-    done = systemctl(verb, *UNITS)
+    done = systemctl(verb, *(units or UNITS))
     if done.returncode:
         raise NoDaemon(
             f"systemd could not {verb} memd: {done.stderr.strip()}",
@@ -193,11 +219,12 @@ def source_dir() -> str:
     return "" if home.name in ("site-packages", "dist-packages") else str(home)
 
 
-def _spawn_until_it_listens(deadline: float) -> None:
+def _spawn_until_it_listens(deadline: float, handed: str) -> None:
     refusals = 0
     while True:
-        process, errors = _spawn()
-        if _listens_before_exit(process, deadline) or (process.returncode == REFUSED and listens()):
+        process, errors = _spawn(handed)
+        up, handed = (_answers if handed else listens), ""
+        if _listens_before_exit(process, deadline, up) or (process.returncode == REFUSED and listens()):
             return
         # A daemon that holds the lock and does not listen is just starting or just stopping: wait for it. Without
         # one it was refused for something else, unless the other has just gone.
@@ -214,8 +241,9 @@ _spawned: list[subprocess.Popen[bytes]] = []
 """Kept, so that Python does not complain of children that outlive the variable that held them."""
 
 
-def _spawn() -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
+def _spawn(handed: str) -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
     """A daemon in a session of its own, and where its complaints begin."""
+    descriptors = [int(handed.partition(":")[0])] if handed else []
     try:
         file = paths.private_dir(paths.state_dir()) / "start.log"
         file.touch(mode=0o600)
@@ -229,19 +257,22 @@ def _spawn() -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 cwd="/",
-                env={**daemon_environment(), "MEMD_DETACHED": "1"},
+                env={**daemon_environment(), "MEMD_DETACHED": "1", HANDED_SOCKET: handed},
                 start_new_session=True,
+                pass_fds=descriptors,
             )
     except OSError as error:
         raise NoDaemon(f"the daemon could not be started: {error}", "see what is there: memd doctor") from error
+    for descriptor in descriptors:
+        os.close(descriptor)
     _spawned.append(process)
     return process, (file, begin)
 
 
-def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float) -> bool:
+def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float, up: Callable[[], bool]) -> bool:
     pause = 0.01
     while process.poll() is None:
-        if listens():
+        if up():
             return True
         if time.monotonic() > deadline:
             raise NoDaemon(

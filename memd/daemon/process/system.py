@@ -11,6 +11,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from memd.protocol.connection import HANDED_SOCKET
+
 PEER = struct.Struct("3i")
 """Process, user and group, as Linux tells them of the other end of a socket."""
 XUCRED, LOCAL_PEERCRED = struct.Struct("=2I"), 1
@@ -104,6 +106,20 @@ def inherited_socket() -> socket.socket | None:
     if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
         return None
     return socket.socket(fileno=FIRST_DESCRIPTOR)
+
+
+def handed_socket(path: Path) -> socket.socket | None:
+    """The socket at which callers wait since `memd restart` stopped the former daemon."""
+    descriptor, _, inode = os.environ.pop(HANDED_SOCKET, "").partition(":")
+    if not inode:
+        return None
+    listener = socket.socket(fileno=int(descriptor))
+    listener.set_inheritable(False)
+    if path.exists() and path.stat().st_ino == int(inode):
+        return listener
+    # Another daemon came and went in between, and callers find the place that it left.
+    listener.close()
+    return None
 
 
 def managed() -> bool:

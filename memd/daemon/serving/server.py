@@ -9,34 +9,21 @@ import select
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from memd.config.schema import ServerSettings
 from memd.daemon.process.system import peer_uid
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
+from memd.protocol.connection import BACKLOG
 from memd.protocol.wire import MAX_REQUEST, RateLimit, RpcRequest
 
 log = logging.getLogger("memd.server")
 
-BACKLOG = 1024
 READ_BYTES = 65_536
 WRITE_BUFFER = 1 << 20
 NOTICE_BUFFER = 1 << 16
 """Less than for an answer: a client that waits for notifications may not read for days."""
-
-
-def listen(path: Path) -> socket.socket:
-    """Bind the socket, replacing one that a dead daemon left. Call it only while holding the lock."""
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    finally:
-        os.umask(before)
-    return listener
 
 
 class Server:
