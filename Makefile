@@ -11,7 +11,7 @@ INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m p
 # Many containers set it. Every process of the tests would compile all of memd again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint types tests soak machines bench count outline-agrees docs record axe screenshots lock locked check-lock sbom clean
+.PHONY: demo test lint types tests soak machines bench count outline-agrees docs surface record axe screenshots lock locked check-lock sbom clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -51,6 +51,9 @@ outline-agrees: $(STAMP)  ## compares every file of the standard library and thr
 
 docs: $(STAMP)            ## write what is generated: parts of docs/ and of memd/
 	$(BIN)/python docs/generate.py
+
+surface: $(STAMP)         ## add what is new to release/surface.txt, the list of what stays through 1.x
+	$(BIN)/python release/surface.py
 
 record: $(STAMP)          ## draw docs/pictures/quickstart.svg anew
 	$(BIN)/python docs/record.py

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -285,6 +286,7 @@ def test_it_goes_on_after_standing_still(home: Home, workspace: Path) -> None:
 def test_a_ledger_of_a_newer_memd_is_refused_and_left_alone(home: Home, workspace: Path) -> None:
     serve(home, workspace).sync()
     home.stop()
+    shutil.copy(home.state / "state.db", home.state / "state.before-99.db")
     ledger = sqlite3.connect(home.state / "state.db")
     ledger.execute("PRAGMA user_version = 99")
     ledger.close()
@@ -293,6 +295,10 @@ def test_a_ledger_of_a_newer_memd_is_refused_and_left_alone(home: Home, workspac
     assert done.returncode == 6 and "newer memd" in done.stderr
     assert run_daemon(home, "--doctor", "--fix").returncode == 6
     assert (home.state / "state.db").read_bytes() == before
+    way_back = f"memd restore-backup {home.state / 'state.before-99.db'}"
+    assert way_back in done.stderr
+    assert home.run(*way_back.split()[1:]).returncode == 0
+    assert "ErsatzTV" in shown(home.start(), "ErsatzTV")
 
 
 def test_caches_of_another_format_are_made_again(home: Home, workspace: Path) -> None:

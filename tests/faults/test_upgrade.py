@@ -36,12 +36,20 @@ def schema(file: Path) -> dict[str, str]:
     return {name: " ".join(sql.split()) for name, sql in rows}
 
 
+def lives(file: Path) -> dict[int, tuple[str, str, int]]:
+    """Since when each memory is known, its tier, and how often it was of use."""
+    with closing(sqlite3.connect(file)) as ledger:
+        rows = ledger.execute("SELECT id, first_seen, tier, useful FROM memories").fetchall()
+    return {memory: (first_seen, tier, useful) for memory, first_seen, tier, useful in rows}
+
+
 def test_the_schema_of_today_is_kept() -> None:
     assert VERSION in SCHEMAS, "python -m tests.fixtures.freeze"
 
 
 @pytest.mark.parametrize("frozen", SCHEMAS, indirect=True)
 def test_a_home_of_an_earlier_memd_is_taken_over(home: Home, frozen: Path) -> None:
+    before = lives(home.state / "state.db")
     client = serve(home, frozen)
     assert "whistles at nine" in shown(client, "kettle", sync="none"), "before any file is read"
     client.sync(vectors=True)
@@ -56,6 +64,8 @@ def test_a_home_of_an_earlier_memd_is_taken_over(home: Home, frozen: Path) -> No
     assert_agreement(home, frozen)
     assert client.doctor()["ok"] and client.status()["degraded"] == []
     assert home.stop() == 0
+    after = lives(home.state / "state.db")
+    assert len(before) > 5 and {memory: after[memory] for memory in before} == before
     fresh = Ledger(home.path / "fresh.db")
     fresh.close()
     assert schema(home.state / "state.db") == schema(home.path / "fresh.db"), "a step that was kept is never edited"

@@ -128,7 +128,8 @@ class Ledger:
         if found > VERSION:
             raise StoreBroken(
                 f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})",
-                "install the newer memd again, or move the file away and let memd read the notes anew",
+                "install the newer memd again; or go back to the copy that it made before: memd restore-backup "
+                f"{self.path.with_name(f'state.before-{found}.db')}",
             )
         if found < VERSION:
             # By its tables: a number that was lost must not cost what is in them.
