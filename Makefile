@@ -11,7 +11,7 @@ INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m p
 # Many containers set it. Every process of the tests would compile all of memd again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint types tests soak machines bench count outline-agrees docs surface record axe screenshots lock locked check-lock sbom clean
+.PHONY: demo test lint types tests soak machines bench count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release release-tools sizes clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -73,6 +73,21 @@ check-lock: $(STAMP)      ## what is installed beside the lock: versions, and fi
 
 sbom: $(STAMP)            ## what memd stands on, as CycloneDX JSON
 	@$(BIN)/python release/dependencies.py sbom
+
+dist: $(STAMP)            ## sdist and wheel of the last commit, built twice, SBOM, checksums; DEB="3.11 3.13" also packages; SIGN=key
+	$(BIN)/python release/build.py $(addprefix --deb ,$(DEB)) $(if $(SIGN),--sign $(SIGN))
+
+release: $(STAMP)         ## all that is given away, each tried in an empty Debian 12 and 13; needs root, dpkg-deb and debootstrap
+	$(BIN)/python release/surface.py --check
+	$(MAKE) dist DEB="3.11 3.13"
+	release/try.sh 12 dist/pypi/* dist/*deb12*.deb
+	release/try.sh 13 dist/pypi/* dist/*deb13*.deb
+
+release-tools:            ## what `make release` needs of the system, by apt
+	sudo apt-get install --yes --no-install-recommends debootstrap debian-archive-keyring dpkg-dev
+
+sizes: $(STAMP)           ## what an installation takes, by package
+	@$(BIN)/python release/sizes.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .demo dist build

