@@ -1,3 +1,3 @@
 """The version, where every floor can read it without loading more."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

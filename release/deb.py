@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,6 +90,9 @@ def _download(python: str, wheels: Path) -> None:
     lock.write_text(_run(sys.executable, "release/dependencies.py", "needed"), encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--requirement", str(lock)]
     _run(*pip, *_target(python), "--find-links", str(wheels), "--dest", str(wheels))
+    # An sdist is built where it is installed.
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    _run(*pip[:5], *_target(python), "--dest", str(wheels), *build)
 
 
 def _target(python: str) -> list[str]:
