@@ -119,22 +119,17 @@ def _terminate(pid: int) -> int:
     return pid
 
 
-def listens() -> bool:
-    """Whether something accepts connections at the socket."""
+def listens(answers: bool = False) -> bool:
+    """Whether something accepts connections at the socket; or answers, since one can wait in vain at one that was
+    handed on."""
     try:
-        connect(paths.socket_path_str(), 1.0).close()
+        if answers:
+            Client(timeout=START_SECONDS).ping()
+        else:
+            connect(paths.socket_path_str(), 1.0).close()
     except NoDaemon:
         return False
     return True
-
-
-def _answers() -> bool:
-    """Whether a daemon answers: at a socket that was handed on one can wait for it in vain."""
-    try:
-        with Client(timeout=START_SECONDS) as daemon:
-            return bool(daemon.ping())
-    except NoDaemon:
-        return False
 
 
 # systemd
@@ -223,8 +218,8 @@ def _spawn_until_it_listens(deadline: float, handed: str) -> None:
     refusals = 0
     while True:
         process, errors = _spawn(handed)
-        up, handed = (_answers if handed else listens), ""
-        if _listens_before_exit(process, deadline, up) or (process.returncode == REFUSED and listens()):
+        answers, handed = bool(handed), ""
+        if _listens_before_exit(process, deadline, answers) or (process.returncode == REFUSED and listens()):
             return
         # A daemon that holds the lock and does not listen is just starting or just stopping: wait for it. Without
         # one it was refused for something else, unless the other has just gone.
@@ -269,10 +264,10 @@ def _spawn(handed: str) -> tuple[subprocess.Popen[bytes], tuple[Path, int]]:
     return process, (file, begin)
 
 
-def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float, up: Callable[[], bool]) -> bool:
+def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float, answers: bool) -> bool:
     pause = 0.01
     while process.poll() is None:
-        if up():
+        if listens(answers):
             return True
         if time.monotonic() > deadline:
             raise NoDaemon(

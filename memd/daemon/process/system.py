@@ -115,11 +115,8 @@ def handed_socket(path: Path) -> socket.socket | None:
         return None
     listener = socket.socket(fileno=int(descriptor))
     listener.set_inheritable(False)
-    if path.exists() and path.stat().st_ino == int(inode):
-        return listener
-    # Another daemon came and went in between, and callers find the place that it left.
-    listener.close()
-    return None
+    # Unless another daemon came and went in between, and left no socket or its own.
+    return listener if path.exists() and path.stat().st_ino == int(inode) else None
 
 
 def managed() -> bool:
