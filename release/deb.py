@@ -110,8 +110,9 @@ def _environment(tree: Path, wheel: Path, wheels: Path, python: str) -> None:
     needed = ["--require-hashes", "--find-links", str(wheels), "--requirement", str(wheels / "needed.txt")]
     for what in (needed, [str(wheel)]):
         _run(*pip, *_target(python), "--target", str(packages), *what)
-    # Commands of other packages have the path of this build in them, and belong to nobody's PATH.
-    shutil.rmtree(packages / "bin", ignore_errors=True)
+    # Commands of other packages have the path of this build in them; what is shared goes where Debian has it.
+    for folder in ("bin", "share"):
+        shutil.rmtree(packages / folder, ignore_errors=True)
     (home / "bin").mkdir()
     (home / "bin" / "python").symlink_to(f"../../../bin/python{python}")
     (home / "pyvenv.cfg").write_text(f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {python}\n")
@@ -123,7 +124,6 @@ def _environment(tree: Path, wheel: Path, wheels: Path, python: str) -> None:
 def _shared(tree: Path, version: str) -> None:
     """The man page, the completions and the documents, where Debian has them."""
     share, given = tree / "usr/share", ROOT / "share"
-    shutil.rmtree(tree / HOME / "share", ignore_errors=True)
     _write(share / "man/man1/memd.1.gz", _packed(given / "man/memd.1"))
     _write(share / "bash-completion/completions/memd", (given / "completions/memd.bash").read_bytes())
     _write(share / "zsh/vendor-completions/_memd", (given / "completions/_memd").read_bytes())

@@ -40,7 +40,7 @@ for artifact in "$@"; do
     case $name in
     *.deb) inside dpkg --install "/tmp/$name" ;;
     *)
-        cp -r "build/wheels-$python" "$root/wheels"
+        cp -rL "build/wheels-$python" "$root/wheels"
         inside python3 -m venv /opt/memd
         inside /opt/memd/bin/pip install --quiet --no-index --find-links /wheels "/tmp/$name" ;;
     esac
