@@ -134,7 +134,7 @@ def _settings() -> Iterator[str]:
 
 
 def _tools() -> Iterator[str]:
-    for tool in import_module("memd.mcp.profiles").TOOLS:
+    for tool in import_module("memd.mcp.tools").TOOLS:
         yield f"tool {tool.name}"
         yield from _parameters(f"tool {tool.name}", tool.parameters)
 
