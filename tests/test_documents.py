@@ -138,6 +138,7 @@ HOSTILE = {
         "META-INF/container.xml": '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "'
         + "&a;" * 3_000 + '"><!ENTITY c "' + "&b;" * 3_000 + '">]><l>&c;</l>',
     }),
+    "binary.html": bytes(range(256)) * 40,
     "deep.html": b"<div>" * 5_000 + b"deep",
 }  # fmt: skip
 

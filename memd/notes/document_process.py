@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from memd.child import end_with_the_parent, serve
-from memd.notes.read import SkippedFile
+from memd.notes.read import SkippedFile, is_binary
 from memd.prose import flat_line
 
 NICE = 10
@@ -43,6 +43,8 @@ def text_of(suffix: str, data: bytes) -> bytes | SkippedFile:
         return SkippedFile(f"it cannot be read: {str(error)[:MOST_SAID] or type(error).__name__}")
     if not text.strip():
         return SkippedFile("it has no text; scanned pages must be recognised by another program first")
+    if is_binary(text.encode("utf-8", "replace")):
+        return SkippedFile("it is binary")
     plain = text.replace("\0", " ").replace("<!--", "< !--")
     return re.sub(r"\A-+(?=\n)", "", plain).encode("utf-8", "replace")
 
