@@ -32,21 +32,21 @@ def main() -> None:
     figures: dict[str, Counter[str]] = {}
     collection = load(FOLDER)
     with workplace(options.keep) as place, Home(place / "home") as home:
-        client = _start(home, [(stack.ns, stack.root) for stack in collection.haystacks])
+        client = start(home, [(stack.ns, stack.root) for stack in collection.haystacks])
         for stack in collection.haystacks:
             others = [one for other in collection.haystacks if other is not stack for one in other.questions]
             for question in stack.questions:
                 half = halves[question.id]
                 if options.half in ("", half):
-                    asked = _ask(client, stack.ns, question.text, options.mode)
-                    place_of = _rank(asked["hits"], question.sessions)
-                    _count(figures.setdefault(f"{stack.name} {half}", Counter()), asked["verdict"], place_of)
+                    asked = ask(client, stack.ns, question.text, options.mode)
+                    place_of = rank(asked["hits"], question.sessions)
+                    count(figures.setdefault(f"{stack.name} {half}", Counter()), asked["verdict"], place_of)
                     if options.misses and (place_of > PLACES[1] or asked["verdict"] == "none"):
                         print(f"{question.id} {asked['verdict']:5} {place_of:2} {question.text}")
             strangers = figures.setdefault(f"{stack.name} strangers", Counter())
             for question in others[:: max(1, len(others) // ASKED)]:
-                _count(strangers, _ask(client, stack.ns, question.text, options.mode)["verdict"], 99)
-    print(_table(figures))
+                count(strangers, ask(client, stack.ns, question.text, options.mode)["verdict"], 99)
+    print(table(figures))
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
 
@@ -61,7 +61,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _start(home: Home, workspaces: list[tuple[str, Path]]) -> Client:
+def start(home: Home, workspaces: list[tuple[str, Path]]) -> Client:
     home.path.mkdir(parents=True, exist_ok=True)
     parts = [f'[[workspace]]\npath = "{root}"\nns = "{ns}"\n' for ns, root in workspaces]
     (home.path / "config.toml").write_text("".join(parts))
@@ -71,24 +71,24 @@ def _start(home: Home, workspaces: list[tuple[str, Path]]) -> Client:
     return client
 
 
-def _ask(client: Client, ns: str, text: str, mode: str) -> dict[str, Any]:
+def ask(client: Client, ns: str, text: str, mode: str) -> dict[str, Any]:
     """The answer; what comes near without being an answer follows the hits."""
     answer: dict[str, Any] = client.query(text, ns=ns, mode=mode, limit=ASKED)
     return {**answer, "hits": [*answer["hits"], *answer["near"]]}
 
 
-def _rank(hits: list[dict[str, Any]], gold: Sequence[LineSpan]) -> int:
+def rank(hits: list[dict[str, Any]], gold: Sequence[LineSpan]) -> int:
     """The place of the first hit of a right section, where hits of one memory are one; 99 for none."""
     sections = list(dict.fromkeys((hit["path"], hit["key"]) for hit in hits))
     covering = (hit for hit in hits if any(LineSpan(*map(hit.get, LINES)).overlaps(one) for one in gold))
     return min((sections.index((hit["path"], hit["key"])) + 1 for hit in covering), default=99)
 
 
-def _count(counts: Counter[str], verdict: str, place: int) -> None:
+def count(counts: Counter[str], verdict: str, place: int) -> None:
     counts.update(["questions", verdict, *(f"first {most}" for most in PLACES if place <= most)])
 
 
-def _table(figures: dict[str, Counter[str]]) -> str:
+def table(figures: dict[str, Counter[str]]) -> str:
     columns = [*(f"first {most}" for most in PLACES), "found", "weak", "none"]
     lines = [f"{'':16}" + "".join(f"{column:>9}" for column in columns) + f"{'questions':>11}"]
     for name, counts in figures.items():

@@ -41,7 +41,7 @@ PROGRAMS = {
     **{name: HERE / f"{name}.py" for name in (
         "queries", "steps", "stall", "context", "embedding", "agents", "workspaces", "memory",
         "hooks", "sessions", "hub", "web", "chroma_server", "outline",
-        "retrieval", "ablation", "words", "other_words", "tasks", "likeness", "lifecycle",
+        "retrieval", "ablation", "words", "other_words", "kinds", "tasks", "likeness", "lifecycle",
     )},
     "peers": HERE / "peers" / "compare.py",
 }  # fmt: skip
