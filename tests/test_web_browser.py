@@ -357,12 +357,20 @@ def test_nothing_keeps_anyone_out(browser: Browser, page: Page, scheme: str) -> 
     """axe-core finds no serious fault on any view; the policy would keep it out, as it keeps out any other script."""
     context = entered(browser, page, color_scheme=scheme, bypass_csp=True)
     tab = context.new_page()
-    for path in VIEWS:
-        tab.goto(path)
+
+    def look() -> None:
         tab.evaluate(fetch_axe.FILE.read_text())
         # Colours are all that differs in the dark.
         rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
         found = tab.evaluate("rules => axe.run({ resultTypes: ['violations'], ...rules })", rules)["violations"]
         serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
-        assert not serious, path
+        assert not serious, tab.url
+
+    for path in VIEWS:
+        tab.goto(path)
+        look()
+    tab.goto("/memory?ns=agent&key=2026-02-16%23backup")
+    tab.get_by_role("link", name="Edit").click()
+    expect(tab.locator(".memory form.editor")).to_be_visible()
+    look()
     context.close()
