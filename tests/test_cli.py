@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import memd
 from memd.cli.app import MODULES, LazyCommands
 from tests.conftest import ROOT, Home, write_notes
 
@@ -305,7 +306,17 @@ def test_workspaces_are_listed(place):
 def test_status_is_a_screen(place):
     done = place.run("status")
     assert done.returncode == 0
-    for expected in ("memd 0.", "pid ", "agent", "side", "pending", "model", "(memd jobs)", "config ", "socket "):
+    for expected in (
+        f"memd {memd.__version__} has been running for ",
+        "pid ",
+        "agent",
+        "side",
+        "pending",
+        "model",
+        "(memd jobs)",
+        "config ",
+        "socket ",
+    ):
         assert expected in done.stdout, done.stdout
     told = as_json(place.run("status", "--json"))
     assert told["pid"] and len(told["workspaces"]) == 2
