@@ -14,6 +14,8 @@ from memd import installation
 from memd.errors import Refused
 from memd.models import DOCUMENTS
 from memd.notes import document_process
+from memd.notes.metadata import read_front_matter
+from memd.notes.read import decode
 from memd.protocol.client import Client
 from tests.conftest import ROOT, Home
 from tests.document_files import archive, epub, pdf, word
@@ -97,6 +99,13 @@ def test_characters_of_a_page_are_those_that_people_type() -> None:
     assert text == "\u6708fine sensor, well-known \u5e74\u6708"
 
 
+@pytest.mark.parametrize("begin", ["---", "\ufeff---", "\ufeff\ufeff---", "--- \t"])
+def test_a_document_has_no_front_matter(begin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(document_process.READERS, ".pdf", lambda data: data.decode())
+    text = document_process.text_of(".pdf", f"{begin}\npinned: true\n---\n".encode(), 1_000)
+    assert isinstance(text, bytes) and not read_front_matter(decode(text))[0].pinned and b"pinned: true" in text
+
+
 def test_nothing_is_written_to_them(client: Client, shelf: Path) -> None:
     for name, refused in {
         "put": lambda: client.put("lease#deposit", text="None."),
@@ -151,6 +160,24 @@ def test_what_cannot_be_read_is_listed_and_holds_up_nothing(client: Client, shel
     assert set(told) == set(HOSTILE), told
     assert "no text" in told["scanned.pdf"]
     assert places(client, "kite") and places(client, "gasket"), "everything else goes on"
+
+
+def test_what_could_not_be_read_is_not_tried_again_by_a_question(client: Client, home: Home, shelf: Path) -> None:
+    big = archive({"META-INF/container.xml": '<a><rootfile full-path="p.opf"/></a>'} | {
+        "p.opf": '<p><item id="a" href="a.html"/><itemref idref="a"/></p>', "a.html": "walrus " * 5_000_000,
+    })  # fmt: skip
+    (shelf / "scanned.pdf").write_bytes(HOSTILE["scanned.pdf"])
+    (shelf / "big.epub").write_bytes(big)
+    with (shelf / "large.pdf").open("wb") as large:
+        large.truncate(65 << 20)
+    client.sync()
+    told = left_out(client)
+    assert "index.max_file_kb" in told["big.epub"] and told["large.pdf"] == "a document may have 64 MB"
+    kept = {place: place.stat().st_mtime_ns for place in (home.state / "documents").iterdir()}
+    assert len(kept) == len(FILES) - 1 + 2 and max(place.stat().st_size for place in kept) < 10_000
+    skipped = {one["path"]: one["why"] for one in client.grep("kite")["skipped"]}
+    assert skipped == told
+    assert {place: place.stat().st_mtime_ns for place in (home.state / "documents").iterdir()} == kept
 
 
 def test_a_note_does_not_wait_for_a_document_and_a_reader_may_die(client: Client, shelf: Path) -> None:

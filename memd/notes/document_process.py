@@ -32,11 +32,16 @@ WIDE = re.compile(r"(?<=[\u2e80-\u9fff\uff00-\uffef])\s+(?=[\u2e80-\u9fff\uff00-
 """The end of a line between two characters of a script without blanks."""
 DRAWN = re.compile(r"[\u2e80-\u2fdf\ufb00-\ufb06]")
 """Shapes that fonts have for letters and characters: ligatures, radicals."""
+FRONT = re.compile(r"\A\ufeff*(?:-+(?=[^\S\n]*\n))?")
+"""What would make the beginning of a text front matter; a reader of notes drops the mark before it."""
 NOT_TEXT = ("head", "script", "style", "nav", "noscript", "template", "svg")
 
 
-def text_of(suffix: str, data: bytes) -> bytes | SkippedFile:
-    """The text of a document, with nothing in it that would declare facts about a memory; or why there is none."""
+def text_of(suffix: str, data: bytes, max_bytes: int) -> bytes | SkippedFile:
+    """The text of a document, with nothing in it that would declare facts about a memory; or why there is none.
+
+    One that is too long ends here: a small archive can hold more than the daemon has memory for.
+    """
     try:
         text = READERS[suffix](data)
     except Exception as error:  # noqa: BLE001 - libraries raise anything where a file is broken
@@ -46,7 +51,10 @@ def text_of(suffix: str, data: bytes) -> bytes | SkippedFile:
     if is_binary(text.encode("utf-8", "replace")):
         return SkippedFile("it is binary")
     plain = text.replace("\0", " ").replace("<!--", "< !--")
-    return re.sub(r"\A-+(?=\n)", "", plain).encode("utf-8", "replace")
+    found = FRONT.sub("", plain).encode("utf-8", "replace")
+    if len(found) > max_bytes:
+        return SkippedFile(f"its text is over index.max_file_kb = {max_bytes // 1024:,}")
+    return found
 
 
 def _pdf(data: bytes) -> str:

@@ -53,26 +53,37 @@ def read_in_pieces(path: Path, max_bytes: int) -> Pieces[FileContent]:
     """The same; a document whose text is not known yet takes seconds, and others may go in between."""
     if not is_document(path.name):
         return read_file(path, max_bytes)
-    if (known := text_of(path)) is not None:
-        return known
-    while time.time() - path.stat().st_ctime < REST_SECONDS:
+    if (known := text_of(path, max_bytes)) is not None:
+        return _readable(known)
+    # A time that is still to come is that of a clock which was set back since.
+    while 0 <= time.time() - path.stat().st_ctime < REST_SECONDS:
         time.sleep(PIECE_SECONDS)
         yield
+    if path.stat().st_size > MAX_BYTES:
+        raise SkippedFile(f"a document may have {MAX_BYTES >> 20} MB")
     content = read_file(path, MAX_BYTES, binary=True)
-    text = yield from _taken_out(path.suffix.lower(), content.data)
-    if len(text) > max_bytes:
-        raise SkippedFile(f"its text is over index.max_file_kb = {max_bytes // 1024:,}")
-    content = replace(content, data=text)
-    _keep(path, content)
-    return content
+    found: FileContent | SkippedFile
+    try:
+        text = yield from _taken_out(path.suffix.lower(), content.data, max_bytes)
+        found = replace(content, data=text)
+    except SkippedFile as error:
+        found = error
+    _keep(path, max_bytes, content.stat, found)
+    return _readable(found)
 
 
-def _taken_out(suffix: str, data: bytes) -> Pieces[bytes]:
+def _readable(found: FileContent | SkippedFile) -> FileContent:
+    if isinstance(found, SkippedFile):
+        raise found
+    return found
+
+
+def _taken_out(suffix: str, data: bytes, max_bytes: int) -> Pieces[bytes]:
     """The text of a document, from a process whose time and memory are limited: what it reads may be hostile."""
     child = Child("memd-document", "memd.notes.document_process")
     try:
         yield from _until(child.ready)
-        answer = child.call(suffix, data)
+        answer = child.call(suffix, data, max_bytes)
         yield from _until(answer)
         text: bytes = answer.result()
         return text
@@ -94,24 +105,30 @@ def _until(answer: Future[Any]) -> Pieces[None]:
 # --- texts that were taken out --------------------------------------------------------------------------------
 
 
-def text_of(path: Path) -> FileContent | None:
-    """The text that was taken out of a document as it is now; None where that is still to be done."""
+def text_of(path: Path, max_bytes: int) -> FileContent | SkippedFile | None:
+    """The text that was taken out of a document as it is now, or why it has none; None where that is still to be done.
+
+    What cannot be read takes as long as what can: without this, every `memd grep` would try it again.
+    """
     try:
         seen = FileStat.of(path.stat())
         head, _, text = _place(path).read_bytes().partition(b"\n")
     except OSError:
         return None
-    stamp, _, digest = head.decode().rpartition(" ")
-    return FileContent(text, seen, digest) if stamp == _stamp(seen) else None
+    stamp, _, digest = head.decode("utf-8", "replace").rpartition(" ")
+    if stamp != _stamp(seen, max_bytes):
+        return None
+    return FileContent(text, seen, digest) if digest else SkippedFile(text.decode("utf-8", "replace"))
 
 
-def _keep(path: Path, content: FileContent) -> None:
+def _keep(path: Path, max_bytes: int, seen: FileStat, found: FileContent | SkippedFile) -> None:
+    digest, text = ("", str(found).encode()) if isinstance(found, SkippedFile) else (found.digest, found.data)
     place = _place(path)
     fresh = place.with_suffix(f".{os.getpid()}")
     # On a full disk it is taken out again.
     with suppress(OSError):
         place.parent.mkdir(mode=0o700, exist_ok=True)
-        fresh.write_bytes(f"{_stamp(content.stat)} {content.digest}\n".encode() + content.data)
+        fresh.write_bytes(f"{_stamp(seen, max_bytes)} {digest}\n".encode() + text)
         fresh.replace(place)
 
 
@@ -135,5 +152,5 @@ def _place(path: Path) -> Path:
     return _folder() / digest_of(str(path))
 
 
-def _stamp(seen: FileStat) -> str:
-    return " ".join(map(str, (FORMAT, *seen)))
+def _stamp(seen: FileStat, max_bytes: int) -> str:
+    return " ".join(map(str, (FORMAT, max_bytes, *seen)))

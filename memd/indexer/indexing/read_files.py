@@ -106,7 +106,7 @@ def read_files(
         path = paths.popleft()
         known = batch.known[path] = index.files.get(path)
         file = index.workspace.root / path
-        if restless is not None and is_document(path) and file.is_file() and documents.text_of(file) is None:
+        if restless is not None and is_document(path) and file.is_file() and documents.text_of(file, max_bytes) is None:
             # Too long for who waits for changes: it becomes an import.
             batch.restless.append(path)
             continue
