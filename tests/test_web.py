@@ -250,7 +250,14 @@ def test_pictures_of_the_workspace_are_shown_and_no_others(
     assert (shown.status, shown.body, shown.headers["content-type"]) == (200, PIXEL, "image/png")
     assert "default-src 'none'" in shown.headers["content-security-policy"]
     assert Visitor(page.port).get(unescape(src)).status == 403
-    for path in ("../outside.png", "memory/pictures/link.png", "memory/2026-02-15.md", "memory/none.png", "a\0.png"):
+    for path in (
+        "../outside.png",
+        "memory/pictures/link.png",
+        "memory/2026-02-15.md",
+        "memory/none.png",
+        "a\0.png",
+        "a" * 300 + ".png",
+    ):
         assert visitor.get(f"/image?{urlencode({'ns': 'agent', 'path': path})}").status == 404, path
     assert visitor.get(f"/image?{urlencode({'ns': 'nowhere', 'path': 'a.png'})}").status == 404
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import difflib
+import os
 from functools import partial
 from itertools import zip_longest
 from os.path import normpath
@@ -86,11 +87,16 @@ def _image_address(ns: str, note: str, src: str) -> str:
 async def image(visit: Visit) -> Response:
     """A picture of a workspace; no link leads out of it."""
     known = (await visit.clients.workspaces()).get(visit.ns)
-    if known is None or "\0" in visit.get("path"):
+    if known is None:
         raise HTTPException(404)
     root = Path(known["root"]).resolve()
-    file = (root / visit.get("path")).resolve()
-    if not (file.is_relative_to(root) and file.is_file() and file.suffix.lower() in IMAGES):
+    try:
+        file = (root / visit.get("path")).resolve()
+        shown = file.is_relative_to(root) and file.is_file() and os.access(file, os.R_OK)
+    except (OSError, ValueError):
+        # No file can have such a name.
+        shown = False
+    if not shown or file.suffix.lower() not in IMAGES:
         raise HTTPException(404)
     return FileResponse(file, media_type=IMAGES[file.suffix.lower()])
 
