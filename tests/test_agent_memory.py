@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.errors import Refused
+from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 from tests.faults.agreement import eventually
 from tests.test_hooks import context, hook
@@ -98,3 +100,15 @@ def test_two_projects_of_one_name_are_told_apart(person, tmp_path):
         write_notes(claude_folder(tmp_path, tmp_path / place), {"MEMORY.md": KEY})
     done = person.run("add", "--claude-memory")
     assert "claude:app is" in done.stdout and "claude:two-app is" in done.stdout
+
+
+def test_a_folder_of_a_workspace_that_is_a_project_still_holds_files_of_the_workspace(home, memory, tmp_path):
+    code = write_notes(tmp_path / "code", {"MEMORY.md": KEY, "app/incoming.md": "## Bird\n\nThe parrot is blue.\n"})
+    kept = write_notes(tmp_path / "kept", {"MEMORY.md": KEY})
+    memory.workspace_add(str(code), globs=["**/*.md"])
+    memory.workspace_add(str(kept), project=str(code / "app"))
+    with Client(str(home.socket)) as bound:
+        bound.hello(bind="code")
+        assert bound.ingest([str(code / "app/incoming.md")])["ns"] == ["code"]
+        with pytest.raises(Refused, match="another workspace"):
+            bound.ingest([str(kept / "MEMORY.md")])

@@ -210,12 +210,16 @@ class HandlerContext:
             return tuple(indexes)
         return (around, *(self.along(around) if isinstance(request, Asking) else ()))
 
-    def around(self, directory: str) -> str:
-        """The innermost workspace that holds a directory, before one that only is its memory; empty for none."""
+    def around(self, directory: str, holding: bool = False) -> str:
+        """The innermost workspace that holds a directory, before one that only is its memory; empty for none.
+
+        With `holding` only one that has it inside.
+        """
         place = Path(directory)
         above = {place, *place.parents} if directory else set()
         known = [index.workspace for index in self.stores.indexes.values()]
-        found = [(len(at.parts), at == one.root, one.ns) for one in known for at in one.places if at in above]
+        places = [(at, one) for one in known for at in ((one.root,) if holding else one.places)]
+        found = [(len(at.parts), at == one.root, one.ns) for at, one in places if at in above]
         return max(found)[-1] if found else ""
 
     def along(self, ns: str, hooks: bool = False) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def check_files(ctx: HandlerContext, connection: ClientConnection, method: Metho
     own = ctx.stores.index(bound).workspace.root
     for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
         path = Path(text).resolve() if text and "\0" not in text else own
-        if ctx.around(str(path)) not in ("", bound):
+        if ctx.around(str(path), holding=True) not in ("", bound):
             raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")
 
 
