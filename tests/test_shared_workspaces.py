@@ -10,7 +10,7 @@ import pytest
 
 from memd.errors import Refused
 from memd.protocol.client import Client
-from tests.agents import agent, played, text_of
+from tests.agents import agent, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import Home, write_notes
 from tests.test_hooks import QUESTION, context, hook
 
@@ -99,6 +99,23 @@ def test_an_agent_finds_what_is_shared_and_reads_it_by_the_name_it_was_told(home
             assert "people:memory/2026-02-15.md" in text_of(await client.call_tool("memory_context", {"task": ASKED}))
             refused = await client.call_tool("ghost_put", {"key": "x", "content": "x", "ns": "people"})
             assert refused.is_error
+
+    played(scene)
+
+
+@pytest.mark.usefixtures("structured")
+def test_a_memory_that_is_shared_has_a_key_that_is_no_other_ones(home, workspace, memory, shared):
+    write_notes(workspace, {"memory/2026-02-15.md": "## Birthday\n\nThe birthday of the parrot is unknown.\n"})
+    memory.sync()
+
+    async def scene() -> None:
+        async with agent(home, "--profile", "all", cwd=workspace) as client:
+            found = (await client.call_tool("memory_search", {"query": ASKED})).structured_content["results"]
+            keys = [one["key"] for one in found if one["path"] == "people:memory/2026-02-15.md"]
+            assert keys == ["people:2026-02-15#birthday"]
+            assert "tenth of December" in text_of(await client.call_tool("memory_get", {"key": keys[0]}))
+            own = text_of(await client.call_tool("memory_get", {"key": "2026-02-15#birthday"}))
+            assert "the parrot" in own and "people:" not in own
 
     played(scene)
 

@@ -254,8 +254,9 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
 
 
 def _as_asked(result: Result, own: str) -> Result:
-    """A result that names files as a session can ask for them: `people:MEMORY.md` is that of another workspace."""
+    """A result that names files and memories as a session can ask for them: `people:MEMORY.md` is that of another
+    workspace, and its own may have one of the same name."""
     for row in result.get("hits", [result]):
         if {"root", "path"} <= row.keys() and row["ns"] != own:
-            row["path"] = f"{row['ns']}:{row['path']}"
+            row |= {name: f"{row['ns']}:{row[name]}" for name in ("path", "key") if name in row}
     return result
