@@ -24,14 +24,14 @@ from memd.daemon.serving.events import LOOKED
 from memd.daemon.writer import worker as worker_module
 from memd.daemon.writer.tasks import forget_workspace, scan_workspaces, use_built_text, use_joined_text
 from memd.daemon.writer.worker import Worker
-from memd.errors import NoDaemon
+from memd.errors import MemdError, NoDaemon
 from memd.indexer.maintenance import doctor, rebuild
 from memd.indexer.maintenance.rebuild import FEW, build_elsewhere
 from memd.indexer.model import embedding_server
 from memd.indexer.query.meaning import question_vector
 from memd.indexer.store import vector_table
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
-from memd.indexer.store.text import LARGE, TextIndex
+from memd.indexer.store.text import LARGE, LOCKS, TextIndex
 from memd.models import Chunk, Workspace
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home, write_notes
@@ -262,6 +262,22 @@ def test_what_changes_while_segments_are_joined_stays_changed(
     again = TextIndex(index.text.folder)
     assert again.ids() == known
     again.close()
+
+
+@pytest.mark.parametrize("few", [0, FEW])
+@pytest.mark.parametrize("suffix", [".lines", ".trm", ".number.col"])
+def test_a_damaged_segment_is_put_off_and_leaves_nothing_behind(
+    worker: Worker, suffix: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "FEW", few)
+    index, locks = index_of(worker), set(LOCKS)
+    worker.submit(save_chunks, index, range(1_000, 1_060)).result()
+    pieces = index.text.pieces(0)
+    file = index.text.folder / pieces[0].make_filename(suffix)
+    file.write_bytes(file.read_bytes()[:5])
+    with pytest.raises(MemdError, match="could not be built"):
+        build_elsewhere(worker.stores.folder, index.id, segments=pieces)
+    assert list((worker.stores.folder / BUILDING).iterdir()) == [] and set(LOCKS) == locks
 
 
 def test_what_was_joined_is_left_when_its_segments_are_gone(worker: Worker) -> None:

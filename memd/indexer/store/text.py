@@ -295,8 +295,14 @@ def disk_error(error: OSError) -> DiskFull | StoreBroken:
 
 def build(fresh: Path, chunks: Iterable[tuple[int, Chunk]], folder: Path, segments: Sequence[Any] = ()) -> None:
     """A new index of one segment: of many chunks, or of some segments of the index in another folder."""
-    # Opened first: a commit may remove one of which nothing is left, and then it can still be read.
-    opened = [(open_segment(folder, segment), segment.deleted_docs()) for segment in segments]
-    built = TextIndex(fresh)
-    built.apply(chunks, (), opened)
-    built.close()
+    try:
+        # Also what is written: an error of the disk is told as one before it comes here.
+        with _reading():
+            # Opened first: a commit may remove one of which nothing is left, and then it can still be read.
+            opened = [(open_segment(folder, segment), segment.deleted_docs()) for segment in segments]
+            built = TextIndex(fresh)
+            built.apply(chunks, (), opened)
+            built.close()
+    finally:
+        # Each build has a folder of its own.
+        LOCKS.pop(fresh, None)
