@@ -600,6 +600,25 @@ def test_opencode_starts_the_server_and_adds_to_a_prompt_what_the_hooks_tell(per
     assert second == []
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node to run OpenCode's plugin")
+@pytest.mark.parametrize("answer", ["", "no JSON", '{"hookSpecificOutput": {"additionalCon', "{}", "null"])
+def test_an_answer_that_is_none_does_not_end_opencode(tmp_path, answer):
+    commands = {"SessionStart": f"printf %s {shlex.quote(answer)}", "UserPromptSubmit": "exit 3"}
+    source = (ROOT / "memd/cli/connecting/opencode_plugin.js").read_text()
+    script = tmp_path / "memd.mjs"
+    script.write_text(source.replace(script_file.COMMANDS, json.dumps(commands)))
+    session = f"""
+        import {{ memd }} from "{script}"
+        const parts = [{{ id: "prt_1", type: "text", text: "hello" }}]
+        const hooks = await memd({{ directory: "/" }})
+        await hooks["chat.message"]({{ sessionID: "s" }}, {{ message: {{ id: "m" }}, parts }})
+        console.log(parts.length)
+    """
+    ran = subprocess.run(["node", "--input-type=module", "-e", session], capture_output=True, text=True,
+                         timeout=PATIENCE, check=False)  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1\n", "")
+
+
 def test_nanobots_other_spelling_is_kept(here):
     path = here.home / ".nanobot" / "config.json"
     path.parent.mkdir()

@@ -10,10 +10,16 @@ function told(event, payload) {
   return new Promise((resolve) => {
     const hook = spawn("/bin/sh", ["-c", COMMANDS[event]], { stdio: ["pipe", "pipe", "ignore"], timeout: PATIENCE_MS })
     let answer = ""
-    hook.stdout.on("data", (data) => (answer += data))
+    hook.stdout.setEncoding("utf8").on("data", (data) => (answer += data))
     hook.stdin.on("error", () => {})
     hook.on("error", () => resolve(""))
-    hook.on("close", () => resolve(answer ? JSON.parse(answer).hookSpecificOutput.additionalContext : ""))
+    hook.on("close", () => {
+      try {
+        resolve(JSON.parse(answer).hookSpecificOutput.additionalContext)
+      } catch {
+        resolve("")
+      }
+    })
     hook.stdin.end(JSON.stringify(payload))
   })
 }
