@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.errors import Refused
+from memd.errors import Refused, UsageError
 from memd.protocol.client import Client
 from tests.agents import agent, played, structured, text_of  # noqa: F401 (a fixture)
 from tests.conftest import Home, write_notes
@@ -68,6 +68,21 @@ def test_a_shared_workspace_answers_in_every_other_one_and_says_where_it_stands(
     assert "Birthday" not in home.run("list", cwd=workspace).stdout
     named = json.loads(home.run("query", ASKED, "-n", "agent", "--json").stdout)
     assert named["ns"] == ["agent"], "a name means what it names"
+
+
+def test_where_all_are_shared_or_an_agents_the_one_that_is_asked_wins(home, memory, shared, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    for name, about in {"machines": {}, "kept": {"project": str(project)}}.items():
+        root = write_notes(tmp_path / name, {"MEMORY.md": f"## Health\n\nThat of {name} is good.\n"})
+        memory.workspace_add(str(root), **about)
+    home.run("workspace", "share", "machines")
+    for place, ns in {shared: "people", tmp_path / "machines": "machines", project: "kept"}.items():
+        assert memory.get("MEMORY#health", cwd=str(place))["ns"] == ns
+    with pytest.raises(UsageError, match="names several memories"):
+        memory.get("MEMORY#health", ns=["agent", "people", "machines"])
+    missed = home.run("get", "MEMORY#heal", cwd=project).stderr
+    assert missed.count("`MEMORY#health`") == 1
 
 
 def test_nothing_flows_the_other_way(home, workspace, memory, bound, shared):

@@ -84,13 +84,20 @@ def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIn
         if gone:
             raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
         raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
-    own = [(index, row) for index, row in rows if _is_own(index, row["path"])]
+    own = [(index, row) for index, row in rows if _is_own(index, row["path"], indexes)]
     return only_one(own or rows, f"`{key}` names several memories")
 
 
-def _is_own(index: WorkspaceIndex, path: str) -> bool:
+def _is_own(index: WorkspaceIndex, path: str, asked: Indexes) -> bool:
     """Whether it wins over what else has its name: the team's, what is shared, and what an agent keeps elsewhere."""
-    return index.workspace.layer_of(path) == OWN and not (index.workspace.shared or index.workspace.project)
+    first, *others = asked
+    # Also a workspace that is shared itself wins over those that only answer along with it.
+    own = not _answers_along(index) or (index is first and all(map(_answers_along, others)))
+    return own and index.workspace.layer_of(path) == OWN
+
+
+def _answers_along(index: WorkspaceIndex) -> bool:
+    return index.workspace.shared or bool(index.workspace.project)
 
 
 def _unprefixed(index: WorkspaceIndex, name: str) -> str:
@@ -101,7 +108,7 @@ def _unprefixed(index: WorkspaceIndex, name: str) -> str:
 def day_with_sections(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, str] | None:
     """The file of a day that is more than one memory: its name stands for all that was noted on it."""
     files = [(index, path) for index in indexes for path in index.files if PurePosixPath(path).stem == key]
-    own = [(index, path) for index, path in files if _is_own(index, path)] or files
+    own = [(index, path) for index, path in files if _is_own(index, path, indexes)] or files
     if not DATE.fullmatch(key) or len(own) != 1:
         return None
     (index, path), *_ = own
@@ -122,7 +129,7 @@ MOST_MEANT = 5
 def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
     """A hint for a key that no memory has."""
     rows = (lookup.keyed_rows(stores.ledger.reader, "m.id", "m.workspace = ?", (index.id,)) for index in indexes)
-    keys = [name for some in rows for name, _ in some]
+    keys = list(dict.fromkeys(name for some in rows for name, _ in some))
     plain = key.casefold()
     # A file or a day without a section, or a heading without its file.
     meant = [name for name in keys if name.casefold().startswith(f"{plain}#") or name.rpartition("#")[2] == slug(key)]
