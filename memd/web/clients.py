@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from memd.errors import Busy, MemdError, NoDaemon
+from memd.errors import MemdError, NoDaemon
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
 
 CONNECTIONS = 4
@@ -19,7 +18,6 @@ CONNECTED = {"event": "connected"}
 REMEMBER_SECONDS = 2.0
 CHOICES_SECONDS = 30.0
 MAX_CHOICES = 200
-T = TypeVar("T")
 
 
 class Clients:
@@ -36,45 +34,41 @@ class Clients:
 
     async def workspaces(self) -> dict[str, dict[str, Any]]:
         """How each of them is, for the frame of every page; as last known where no daemon answers."""
-        return await self._remembered("workspaces", self._workspaces, REMEMBER_SECONDS)
+
+        async def ask(memory: AsyncClient) -> dict[str, Any]:
+            return {one["ns"]: dict(one) for one in (await memory.workspace_list())["workspaces"]}
+
+        return await self._remembered("workspaces", REMEMBER_SECONDS, ask) or {}
 
     async def choices(self, ns: str) -> dict[str, list[str]]:
         """The tags and roles that a search can be narrowed to; to count them takes a look at all."""
-        return await self._remembered(f"choices {ns}", partial(self._choices, ns), CHOICES_SECONDS)
+
+        async def ask(memory: AsyncClient) -> dict[str, list[str]]:
+            tags = [row["tag"] for row in (await memory.tag_list(ns=ns or None))["tags"][:MAX_CHOICES]]
+            return {"tags": tags, "roles": list((await memory.list(limit=1, ns=ns or None))["roles"])[:MAX_CHOICES]}
+
+        return await self._remembered(f"choices {ns}", CHOICES_SECONDS, ask) or {}
 
     async def linked(self, ns: str) -> bool:
-        """Whether a graph has something to show."""
-        return await self._remembered(f"linked {ns}", partial(self._linked, ns), CHOICES_SECONDS)
+        """Whether a graph has something to show; asked until it has: links seldom go, and the answer sorts them all."""
 
-    async def _remembered(self, name: str, ask: Callable[[T | None], Awaitable[T]], seconds: float) -> T:
+        async def ask(memory: AsyncClient) -> bool:
+            return bool((await memory.edge_list(limit=1, ns=ns or None))["edges"])
+
+        _, known = self._known.get(f"linked {ns}", (0.0, False))
+        return known or bool(await self._remembered(f"linked {ns}", CHOICES_SECONDS, ask))
+
+    async def _remembered(self, name: str, seconds: float, ask: Callable[[AsyncClient], Awaitable[Any]]) -> Any:
+        """An answer, asked for anew after some seconds; the one before where there is none, and None where none was."""
         at, known = self._known.get(name, (-seconds, None))
         if time.monotonic() - at > seconds:
-            known = await ask(known)
+            with contextlib.suppress(MemdError):
+                async with self.client() as memory:
+                    known = await ask(memory)
             if len(self._known) > MAX_CHOICES:
                 self._known.clear()
             self._known[name] = (time.monotonic(), known)
-        result: T = known
-        return result
-
-    async def _workspaces(self, known: dict[str, Any] | None) -> dict[str, Any]:
-        with contextlib.suppress(NoDaemon, Busy):
-            async with self.client() as memory:
-                return {one["ns"]: dict(one) for one in (await memory.workspace_list())["workspaces"]}
-        return known or {}
-
-    async def _choices(self, ns: str, _: object) -> dict[str, list[str]]:
-        async with self.client() as memory:
-            tags = [row["tag"] for row in (await memory.tag_list(ns=ns or None))["tags"][:MAX_CHOICES]]
-            roles = list((await memory.list(limit=1, ns=ns or None))["roles"])[:MAX_CHOICES]
-        return {"tags": tags, "roles": roles}
-
-    async def _linked(self, ns: str, known: bool | None) -> bool:
-        # Links seldom go, and to ask for the strongest sorts them all.
-        if not known:
-            with contextlib.suppress(MemdError):
-                async with self.client() as memory:
-                    known = bool((await memory.edge_list(limit=1, ns=ns or None))["edges"])
-        return bool(known)
+        return known
 
 
 class Feed:

@@ -23,9 +23,9 @@ class Visit:
         self.client = self.clients.client
 
     def get(self, name: str, otherwise: str = "") -> str:
-        """A value of the form, else of the address."""
+        """A value of the form, with the line ends that files have, else of the address."""
         value = self.form.get(name)
-        return value if isinstance(value, str) else self.request.query_params.get(name, otherwise)
+        return value.replace("\r\n", "\n") if isinstance(value, str) else self.request.query_params.get(name, otherwise)
 
     def number(self, name: str, otherwise: int, least: int = 0, most: int = 10**9) -> int:
         text = self.get(name)
@@ -51,19 +51,18 @@ class Visit:
         said, did = (self.request.query_params.get(name, "") for name in ("said", "did"))
         shared = {
             **({"frame": "live.html"} if self.live else {}),
-            "section": section, "ns": self.ns, "bound": self.clients.bind, "here": self.here,
+            "section": section, "ns": self.ns, "bound": self.clients.bind, "here": self.here(),
             "workspaces": list(await self.clients.workspaces()), "read_only": self.request.app.state.read_only,
             "linked": section == "graph" or (not self.live and await self.clients.linked(self.ns)),
             "said": WORDS["said"].get(said, ""), "did": did if did.isdigit() else "",
         }  # fmt: skip
         return render(template, {**shared, **values}, code)
 
-    @property
-    def here(self) -> str:
-        """This page's own address, without what was said on it."""
+    def here(self, **changed: Any) -> str:
+        """This page's own address, without what was said on it, and with other values where some are given."""
         query = self.request.query_params
         kept = {name: query.getlist(name) for name in query if name not in ("said", "did")}
-        return address(self.request.url.path, **kept)
+        return address(self.request.url.path, **{**kept, **changed})
 
     def back(self, said: str, action: int | None = None, to: str = "") -> Response:
         """To the page that a form names, which says what was done."""

@@ -112,7 +112,7 @@ async def edit(visit: Visit) -> Response:
 
 async def save(visit: Visit) -> Response:
     """Write the text if the memory is still the one that was edited; whatever happens, the text stays on the page."""
-    key, text = visit.get("key"), visit.get("text").replace("\r\n", "\n")
+    key, text = visit.get("key"), visit.get("text")
     version = visit.number("version", 0)
     secret = bool(visit.get("allow_secret"))
     try:
@@ -174,10 +174,8 @@ def side_by_side(old: str, new: str) -> list[dict[str, Any]]:
         if rows:
             rows.append({"tag": "gap", "old": "", "new": "", "old_line": "", "new_line": ""})
         for tag, old_from, old_to, new_from, new_to in group:
-            left, right = (
-                enumerate(before[old_from:old_to], old_from + 1),
-                enumerate(after[new_from:new_to], new_from + 1),
-            )
+            left = enumerate(before[old_from:old_to], old_from + 1)
+            right = enumerate(after[new_from:new_to], new_from + 1)
             for (old_line, was), (new_line, now) in zip_longest(left, right, fillvalue=("", "")):
                 rows.append({"tag": tag, "old": was, "new": now, "old_line": old_line, "new_line": new_line})
     return rows

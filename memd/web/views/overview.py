@@ -9,7 +9,6 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from memd.models import RELATIONS
-from memd.protocol.async_client import AsyncClient
 from memd.web.rendering import WORDS, address, plain
 from memd.web.visit import Visit
 
@@ -111,15 +110,11 @@ async def _of_relation(visit: Visit, rel: str) -> list[dict[str, Any]]:
     params: dict[str, Any] = {"rel": rel, "min_weight": _least(visit), "limit": EVERY, **visit.scope}
     around = visit.get("key")
     async with visit.client() as memory:
-        edges = await _asked(memory, {**params, **({"key": around} if around else {})}, visit.ns)
+        edges = (await memory.edge_list(**params, key=around))["edges"]
         neighbours = {end for edge in edges for end in (edge["from"], edge["to"])} - {around} if around else set()
         for key in sorted(neighbours)[:NEIGHBOURS]:
-            edges += await _asked(memory, {**params, "key": key}, visit.ns)
+            edges += (await memory.edge_list(**params, key=key))["edges"]
     return list({(edge["ns"], edge["from"], edge["to"]): edge for edge in edges}.values())
-
-
-async def _asked(memory: AsyncClient, params: dict[str, Any], ns: str) -> list[dict[str, Any]]:
-    return [{"ns": ns, **edge} for edge in (await memory.call("edge.list", params))["edges"]]
 
 
 def _least(visit: Visit) -> float:

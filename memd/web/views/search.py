@@ -9,7 +9,7 @@ from starlette.responses import Response
 from memd.models import KINDS, TIERS
 from memd.protocol.async_client import AsyncClient
 from memd.web import markdown
-from memd.web.rendering import WORDS, address
+from memd.web.rendering import WORDS
 from memd.web.visit import Visit
 
 MODES = ("hybrid", "text", "vector", "exact")
@@ -75,14 +75,13 @@ async def _today(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
 
 def _paging(visit: Visit, found: dict[str, Any], asked: str) -> dict[str, str]:
     """Where the next rows and those before are."""
-    state = {name: value for name, value in visit.request.query_params.items() if name not in ("said", "did")}
     if asked:
         limit = visit.number("limit", HITS, 1, MOST_HITS)
         more = len(found["rows"]) >= limit < MOST_HITS and found["total"] > limit
-        return {"more": address("/", **{**state, "limit": MOST_HITS}) if more else "", "newer": ""}
+        return {"more": visit.here(limit=MOST_HITS) if more else "", "newer": ""}
     offset = visit.number("offset", 0)
-    after = address("/", **{**state, "offset": offset + PAGE}) if offset + PAGE < found["total"] else ""
-    before = address("/", **{**state, "offset": max(0, offset - PAGE) or None}) if offset else ""
+    after = visit.here(offset=offset + PAGE) if offset + PAGE < found["total"] else ""
+    before = visit.here(offset=max(0, offset - PAGE) or None) if offset else ""
     return {"more": after, "newer": before}
 
 

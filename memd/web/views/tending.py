@@ -23,11 +23,6 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _lines(text: str) -> str:
-    """The typed text, with the line ends that files have."""
-    return text.replace("\r\n", "\n")
-
-
 Take = Callable[[str], Any]
 OFFERED: dict[str, dict[str, Take]] = {
     "curate": {"key": str, "verb": str},
@@ -36,7 +31,7 @@ OFFERED: dict[str, dict[str, Take]] = {
     "put": {"key": str, "tags": _words},
     "undo": {"action": _number},
     "restore": {"key": str, "version": _number},
-    "note": {"text": _lines},
+    "note": {"text": str},
     "edge_add": {"from_": str, "rel": str, "to": str},
     "edge_rm": {"from_": str, "rel": str, "to": str},
     "conflict_settle": {"path": str, "take": str},
