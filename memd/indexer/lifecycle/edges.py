@@ -105,30 +105,27 @@ def keep_change(connection: Connection, action: int, nth: int, edge: Triple, bef
 
 @dataclass(slots=True)
 class AgedEdges:
-    """How many edges of a workspace changed."""
+    """How many edges of a workspace time has changed."""
 
-    strengthened: int = 0
     faded: int = 0
     pruned: int = 0
 
 
-def count_uses(connection: Connection, workspace: int, done: AgedEdges) -> int:
+def count_uses(connection: Connection, workspace: int) -> int:
     """Add up some entries of what was shown together, each once; returns how many there were."""
     rows = connection.execute(SQL["shown_together"], (workspace, PAGE)).fetchall()
     for (one, other), hours in grouped(((row["one"], row["other"]), row["hour"]) for row in rows).items():
-        done.strengthened += _strengthen(connection, one, other, hours)
+        _strengthen(connection, one, other, hours)
     connection.executemany(SQL["count_shown"], [tuple(row) for row in rows])
     return len(rows)
 
 
-def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[str]) -> int:
+def _strengthen(connection: Connection, one: int, other: int, hours: Sequence[str]) -> None:
     """Strengthen the edges of two memories that were shown together; one that had faded away is back."""
-    rows = connection.execute(SQL["between"], (one, other, TAKEN)).fetchall()
-    for row in rows:
+    for row in connection.execute(SQL["between"], (one, other, TAKEN)).fetchall():
         base = lives.strengthened(row["base"], len(hours)) if row["base"] else 0.0
         last = max(row["accessed"] or "", f"{max(hours)}:59:59.999+00:00")
         connection.execute(SQL["strengthen"], (len(hours), base, last, row["id"]))
-    return len(rows)
 
 
 def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[int, float]]:
@@ -306,15 +303,6 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
     return list(found.values())
 
 
-def list_summaries(stores: Stores, indexes: keys.Indexes) -> JsonObject:
-    """The memories that contain others, each with its text and how many they are."""
-    connection, rows = stores.ledger.reader, list[JsonObject]()
-    for index in indexes:
-        contained = contents(connection, index.id)
-        rows += _with_texts(connection, index, {one: {"children": len(some)} for one, some in contained.items()})
-    return {"summaries": sorted(rows, key=_by_place)}
-
-
 def _with_texts(connection: Connection, index: WorkspaceIndex, memories: dict[int, JsonObject]) -> list[JsonObject]:
     """Memories as objects with their texts and authors, and with what else is to be said of each."""
     rows = []
@@ -325,11 +313,15 @@ def _with_texts(connection: Connection, index: WorkspaceIndex, memories: dict[in
 
 
 def expand(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
-    """The memories that one contains, each with its text, in the order of the files; without a key all summaries."""
-    if not key:
-        return list_summaries(stores, indexes)
-    index, row = keys.find_memory(stores, indexes, key)
-    connection = stores.ledger.reader
-    contained = contents(connection, index.id).get(row["id"], ())
-    rows = _with_texts(connection, index, {one: {} for one in contained})
-    return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}
+    """The memories that one contains, each with its text, in the order of the files; without a key all summaries, each
+    with how many it contains."""
+    connection, rows = stores.ledger.reader, list[JsonObject]()
+    if key:
+        index, row = keys.find_memory(stores, indexes, key)
+        contained = contents(connection, index.id).get(row["id"], ())
+        rows = _with_texts(connection, index, {one: {} for one in contained})
+        return {"ns": index.workspace.ns, "key": key, "children": sorted(rows, key=_by_place)}
+    for index in indexes:
+        counts = {one: {"children": len(some)} for one, some in contents(connection, index.id).items()}
+        rows += _with_texts(connection, index, counts)
+    return {"summaries": sorted(rows, key=_by_place)}

@@ -178,7 +178,7 @@ class Reflection:
             if self._move(connection, lives.TierMove(goes, DORMANT, RULE + rule, _same_as(names[stays]))):
                 moved.append(goes)
             self._tie(connection, (goes, stays, MERGED))
-        for later, earlier, _ in judged.refined:
+        for later, earlier in judged.refined:
             self.tied += self._tie(connection, (later, earlier, REFINES))
         if judged.same or judged.refined:
             self.stores.ledger.tick(connection)
@@ -193,7 +193,7 @@ class Reflection:
 
     def age_edges(self) -> None:
         """Strengthen edges whose ends were shown together, and let unused ones fade."""
-        while self._write(edges.count_uses, workspace=self.index.id, done=self.aged):
+        while self._write(edges.count_uses, workspace=self.index.id):
             pass
         for page in edges.batches(edges.fading(self.connection, self.index.id, self.now), PAGE):
             self._write(edges.fade, weights=page, done=self.aged)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 from sqlite3 import Connection, Row
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from memd.indexer.store import catalog, chroma_server
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, VectorIndex, WorkspaceIndex
-from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, Life, ends, strengthened
+from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, ends, strengthened
 from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
 from memd.models import Tier, grouped
 from memd.notes import names
@@ -269,10 +270,10 @@ class DuplicatePair(NamedTuple):
 
 @dataclass(slots=True)
 class JudgedPairs:
-    """The decisions of the pair rules, each with the name of the rule."""
+    """The decisions of the pair rules."""
 
     same: list[DuplicatePair] = field(default_factory=list)
-    refined: list[tuple[int, int, str]] = field(default_factory=list)
+    refined: list[tuple[int, int]] = field(default_factory=list)
     """The later memory, and the earlier one that it refines."""
     doubtful: list[tuple[int, int]] = field(default_factory=list)
 
@@ -292,13 +293,10 @@ def similar_since(connection: Connection, workspace: int, since: str) -> list[Si
 def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[Rule], now: datetime) -> JudgedPairs:
     """The decisions of the pair rules on some pairs; reads only."""
     keep = next((rule.action.keep for rule in pair_rules(rules) if rule.action.verb == SAME), "")
-    found, known = list(verdicts(connection, pairs, keep)), dict[int, Life]()
+    found, life_of = list(verdicts(connection, pairs, keep)), cache(partial(lives.life_of, connection))
 
     def matches(rule: Rule, pair: SimilarPair) -> bool:
-        for end in (pair.one, pair.other):
-            if end not in known:
-                known[end] = lives.life_of(connection, end)
-        both = (known[pair.one], known[pair.other])
+        both = map(life_of, (pair.one, pair.other))
         return similar_enough(rule, pair.similarity) and all(applies_to(rule, life, now) for life in both)
 
     judged = JudgedPairs(doubtful=[(one, other) for verdict, one, other, _ in found if verdict == DOUBT])
@@ -307,16 +305,16 @@ def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[
             if verdict != rule.action.verb or not matches(rule, pair):
                 continue
             if verdict == REFINE:
-                judged.refined.append((one, other, rule.name))
+                judged.refined.append((one, other))
             # A memory that a person moved stays where it is.
-            elif known[other].tier != DORMANT and not known[other].decided:
-                judged.same.append(DuplicatePair(other, one, rule.name, known[other].tier))
+            elif (life := life_of(other)).tier != DORMANT and not life.decided:
+                judged.same.append(DuplicatePair(other, one, rule.name, life.tier))
     return judged
 
 
-def untied(connection: Connection, refined: Sequence[tuple[int, int, str]]) -> int:
+def untied(connection: Connection, refined: Pairs) -> int:
     """How many of the later memories have no edge yet to what they refine."""
-    return sum(not catalog.number_of(connection, SQL["edge"], new, old, REFINES) for new, old, _ in refined)
+    return sum(not catalog.number_of(connection, SQL["edge"], new, old, REFINES) for new, old in refined)
 
 
 # --- writing what the rules decide ---------------------------------------------------------------------------

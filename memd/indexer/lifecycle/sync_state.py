@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from sqlite3 import Connection, Row
-from typing import Any, TypeVar
+from typing import Any
 
 from memd.config.paths import replace_file
 from memd.errors import Refused
@@ -184,7 +184,6 @@ LISTED = 20
 RIGHTS = 0o644
 TIER = dict(zip(lives.TIER, ("tier", "moved", "by", "why", "home", "deleted"), strict=True))
 """The ledger's columns of a move, and what the files call them."""
-T = TypeVar("T")
 PER_MEMORY = ("accesses", "days", "useful")
 
 
@@ -303,11 +302,10 @@ class _Run:
     def disown(self) -> None:
         """This ledger had another name, under which its file tells what was observed: it is another machine's now."""
         for row in self.memories.values():
-            if counts := [row[name] for name in PER_MEMORY] if any(row[name] for name in PER_MEMORY) else []:
-                self.learned.counts[str(row["id"])] = counts
+            self.learned.counts[str(row["id"])] = [row[name] for name in PER_MEMORY]
             if row["moved"]:
                 self.learned.moves[str(row["id"])] = _move(row)
-        self.learned.uses |= {str(row["id"]): row["accesses"] for row in self.edges.values() if row["accesses"]}
+        self.learned.uses |= {str(row["id"]): row["accesses"] for row in self.edges.values()}
         self.learned.made = [row["id"] for row in self.edges.values() if row["origin"] == BY_RULE]
 
     # --- what we observed ---------------------------------------------------------------------------------------
@@ -353,6 +351,8 @@ class _Run:
             if str(row["id"]) in self.learned.uses and subject not in known:
                 self._learn_edge(subject)
         self._forget_edges()
+        self.learned.counts = {number: counts for number, counts in self.learned.counts.items() if any(counts)}
+        self.learned.uses = {number: uses for number, uses in self.learned.uses.items() if uses}
         self._read()
 
     def _learn_memory(self, row: Row, facts: Facts) -> bool:
@@ -363,7 +363,8 @@ class _Run:
         for name, new, old in zip(PER_MEMORY, now, before, strict=True):
             if new != old:
                 values[name] = max(0, row[name] + new - old)
-        _keep(self.learned.counts, number, now if any(now) else None)
+        if now != before:
+            self.learned.counts[number] = now
         if facts.get("accessed", "") > (row["accessed"] or ""):
             values["accessed"] = facts["accessed"]
         values |= self._learned_move(row, facts)
@@ -397,7 +398,7 @@ class _Run:
             base = strengthened(row["base"], new - old) if row["base"] else 0.0
             values = (new - old, base, facts.get("used", ""), WITHERED, row["id"])
             self.connection.execute(SQL["use_edge"], values)
-            _keep(self.learned.uses, str(row["id"]), new or None)
+            self.learned.uses[str(row["id"])] = new
             self.done.edges += 1
         return True
 
@@ -428,10 +429,3 @@ def subject_of(one: str, rel: str, other: str) -> Subject:
 def _move(row: Row) -> list[str]:
     """The last move of a memory, as the files tell it."""
     return [row[column] or "" for column in TIER]
-
-
-def _keep(values: dict[str, T], number: str, value: T | None) -> None:
-    """Set a value; None takes it out."""
-    values.pop(number, None)
-    if value is not None:
-        values[number] = value
