@@ -38,7 +38,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.own_stores import OwnStores
 from memd.notes import parse
-from memd.protocol.connection import listen
+from memd.protocol.connection import inherited, listen
 from memd.version import __version__
 
 log = logging.getLogger("memd")
@@ -146,7 +146,9 @@ class App:
             scan.add_done_callback(parsed)
 
     async def _start_server(self) -> None:
-        if (listener := system.inherited_socket()) is None:
+        if descriptor := inherited():
+            listener = socket.socket(fileno=descriptor)
+        else:
             path = paths.socket_path()
             listener = system.handed_socket(path) or socket.socket(fileno=listen(str(path)))
             # A socket of our own goes when we go; one that systemd made is systemd's to remove.

@@ -11,6 +11,8 @@ import time
 
 from memd.errors import Busy, MemdError, NoDaemon, UnsafePlace
 
+FIRST_DESCRIPTOR = 3
+"""The first that systemd hands over."""
 BACKLOG = 1024
 """How many callers may wait at the socket."""
 HANDED_SOCKET = "MEMD_HANDED_SOCKET"
@@ -87,6 +89,12 @@ def listen(path: str) -> int:
         os.umask(before)
     listener.listen(BACKLOG)
     return listener.detach()
+
+
+def inherited() -> int:
+    """The descriptor of the socket at which systemd listens for this process; 0 where it has none."""
+    ours = os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"
+    return FIRST_DESCRIPTOR if ours else 0
 
 
 def _connect(link: _socket.socket, path: str, deadline: float) -> None:

@@ -11,6 +11,7 @@ from memd.config import paths
 from memd.errors import Refused
 from memd.http_shell import Server, exit_code, listen, server
 from memd.protocol.client import Client
+from memd.protocol.connection import inherited
 from memd.protocol.start import systemctl
 from memd.web import admission
 from memd.web.admission import Sessions
@@ -20,8 +21,6 @@ from memd.web.clients import WHO, Clients
 PORT = 8427
 HOST = "127.0.0.1"
 SOCKET_UNIT = "memd-web.socket"
-FIRST_PASSED = 3
-"""The first descriptor that systemd passes."""
 IDLE_LOOK_SECONDS = 60.0
 FIRST_LOOK_SECONDS = 900.0
 """How long a page that systemd started waits for the first session."""
@@ -58,9 +57,9 @@ def _run(options: argparse.Namespace) -> None:
 
 def _passed_socket() -> socket.socket | None:
     """The socket on which systemd listens for this process."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
+    if not (descriptor := inherited()):
         return None
-    passed = socket.socket(fileno=FIRST_PASSED)
+    passed = socket.socket(fileno=descriptor)
     if passed.family != socket.AF_INET or passed.getsockname()[0] != HOST:
         raise Refused("the page listens on this machine only", f"ListenStream={HOST}:{PORT} in {SOCKET_UNIT}")
     return passed

@@ -81,9 +81,6 @@ def release_freed() -> None:
         trim(0)
 
 
-FIRST_DESCRIPTOR = 3
-
-
 def notify(state: str) -> None:
     """Send the service manager a state, where there is one."""
     if not (address := os.environ.get("NOTIFY_SOCKET")):
@@ -99,13 +96,6 @@ def watchdog_seconds() -> float:
     """How often to reassure the watchdog; 0 where there is none."""
     usec, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     return int(usec) / 1e6 / 3 if usec.isdigit() and pid in ("", str(os.getpid())) else 0.0
-
-
-def inherited_socket() -> socket.socket | None:
-    """The listening socket of a socket unit."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS") != "1":
-        return None
-    return socket.socket(fileno=FIRST_DESCRIPTOR)
 
 
 def handed_socket(path: Path) -> socket.socket | None:
