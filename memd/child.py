@@ -192,8 +192,10 @@ def serve(connection: socket.socket, answer: Callable[..., Any], ready: Any = No
             connection.sendall(encode((number, answer(*arguments))))
 
 
-def end_with_the_parent(connection: socket.socket, code: int = 0) -> None:
-    """End this process as soon as the parent closes its end, in the middle of its work too: nobody wants the rest."""
+def link_to_parent(descriptor: str, code: int = 0) -> socket.socket:
+    """The socket to the parent. As soon as that closes its end this process ends, in the middle of its work too: nobody
+    wants the rest."""
+    connection = socket.socket(fileno=int(descriptor))
 
     def wait() -> None:
         closed = select.poll()
@@ -202,3 +204,4 @@ def end_with_the_parent(connection: socket.socket, code: int = 0) -> None:
         os._exit(code)
 
     threading.Thread(target=wait, daemon=True).start()
+    return connection

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import resource
-import socket
 import sys
 from collections.abc import Callable
 from io import BytesIO
@@ -17,7 +16,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
-from memd.child import end_with_the_parent, serve
+from memd.child import link_to_parent, serve
 from memd.notes.read import SkippedFile, is_binary
 from memd.prose import flat_line
 
@@ -117,9 +116,7 @@ def main(descriptor: str) -> None:
     logging.disable()
     for what, most in LIMITS.items():
         resource.setrlimit(what, (most, most))
-    connection = socket.socket(fileno=int(descriptor))
-    end_with_the_parent(connection)
-    serve(connection, text_of)
+    serve(link_to_parent(descriptor), text_of)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import socket
 import sqlite3
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memd.child import Child, ChildGone, end_with_the_parent, serve
+from memd.child import Child, ChildGone, link_to_parent, serve
 from memd.errors import LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.store import catalog, text
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
@@ -126,9 +125,7 @@ def build_elsewhere(state: Path, workspace: int, nice: int = 0, segments: Sequen
 
 def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> None:
     os.nice(int(nice))
-    connection = socket.socket(fileno=int(descriptor))
-    end_with_the_parent(connection, code=1)
-    serve(connection, partial(_answer, Path(state), int(workspace), Path(fresh)))
+    serve(link_to_parent(descriptor, code=1), partial(_answer, Path(state), int(workspace), Path(fresh)))
 
 
 def _answer(*asked: Any) -> Exception | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from memd.child import Child, ChildGone, end_with_the_parent, serve
+from memd.child import Child, ChildGone, link_to_parent, serve
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import multilingual
@@ -69,8 +68,7 @@ class EmbeddingProcess:
 def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     """Embed what comes, until the other end is closed."""
     os.nice(NICE)
-    connection = socket.socket(fileno=int(descriptor))
-    end_with_the_parent(connection)
+    connection = link_to_parent(descriptor)
     known = EmbeddingSettings(**json.loads(settings))
     embedder = multilingual.load(Path(cache)) if foreign == "1" else load_embedder(known, Path(cache))
     serve(connection, embedder.embed)

@@ -86,9 +86,7 @@ def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> Jso
     text = history.text_of(stores.ledger.reader, row["digest"])
     if text is None:
         raise NotFound(f"the text that `{key}` had then is no longer kept", f"memd history {key}")
-    columns = {name: row[name] for name in ("path", "heading", "at", "who")}
-    return {**index.place, "key": key, **columns, **keys.version_facts(row["number"], text), "text": text,
-            "current": bool(row["now"]), "as_of": when}  # fmt: skip
+    return {**keys.shown_version(index, key, row, text, bool(row["now"])), "as_of": when}
 
 
 # --- searching ----------------------------------------------------------------------------------------------

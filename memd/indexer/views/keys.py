@@ -138,6 +138,13 @@ def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
     return f"did you mean {names}?" if names else f'look for it: memd query "{key}"'
 
 
+def shown_version(index: WorkspaceIndex, key: str, version: Row | JsonObject, text: str, current: bool) -> JsonObject:
+    """A memory in one of its versions, by the columns of that."""
+    columns = {name: version[name] for name in ("path", "heading", "at", "who")}
+    facts = version_facts(version["number"], text)
+    return {**index.place, "key": key, **columns, **facts, "text": text, "current": current}
+
+
 def version_facts(number: int | None, text: str) -> JsonObject:
     """The facts of a version beside its text."""
     supersedes = number - 1 if number is not None and number > 1 else None

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import PurePosixPath
@@ -101,14 +101,7 @@ def by_version(stores: Stores, indexes: keys.Indexes, key: str, number: int) -> 
     memory = known(stores, indexes, key)
     version, text = text_of(stores, memory, key, number)
     last = history.latest(stores.ledger.reader, memory.memory)
-    return {
-        **memory.index.place,
-        "key": key,
-        **{name: getattr(version, name) for name in ("path", "heading", "at", "who")},
-        "text": text,
-        "current": last == version,
-        **keys.version_facts(number, text),
-    }
+    return keys.shown_version(memory.index, key, asdict(version), text, last == version)
 
 
 def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple[history.MemoryVersion, str]:
