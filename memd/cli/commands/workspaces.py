@@ -16,7 +16,6 @@ import typer
 from memd import installation
 from memd.cli import console, daemon_calls, reports
 from memd.cli.commands import service
-from memd.cli.connecting import agent_memory
 from memd.cli.connecting.agents import AGENTS, Here
 from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, own_command
 from memd.config import edit, load, paths
@@ -87,7 +86,7 @@ def _add(client: Client, params: Args, args: Args) -> Result:
     known = {entry["ns"]: Path(entry["root"]) for entry in client.workspace_list()["workspaces"]}
     done: list[Result] = []
     for name in args["agents"]:
-        for kept in agent_memory.found(KEEPING[name], here):
+        for kept in KEEPING[name].memories(here):
             if not kept.project:
                 again = f"memd add {kept.folder} --glob '**/*.md' --project DIR"
                 console.note(f"left out, as it is not clear which directory it is the memory of: {again}")

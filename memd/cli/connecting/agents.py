@@ -1,4 +1,5 @@
-"""The agents that memd knows: where their files are, and what goes into them; agents.toml has one table for each."""
+"""The agents that memd knows: where their files are, what goes into them, and the notes that they keep by themselves;
+agents.toml has one table for each."""
 
 import os
 import re
@@ -6,7 +7,8 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 from memd.cli.connecting import json_file, script_file, toml_file
 from memd.cli.connecting.json_file import SERVER_NAME, Item, Member, Piece
 from memd.cli.hook import EVENTS, LINES
+from memd.models import DEFAULT_GLOBS
 
 XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<otherwise>.*))?\}(?P<rest>[^}]*)")
@@ -113,6 +116,54 @@ def program(scope: str) -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", SERVER_NAME)
 
 
+# --- what agents keep by themselves --------------------------------------------------------------------------------
+
+MARKER = ".project_root"
+"""The file beside Gemini CLI's folder that names its project."""
+SPELLED = re.compile(r"[^A-Za-z0-9]")
+"""What Claude Code writes as a dash when it names a folder after a project's path."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """A folder with notes of an agent's."""
+
+    folder: Path
+    globs: list[str]
+    project: Path | None
+    """The directory whose memory it is: a project's, or the folder itself; None where that is not clear."""
+
+    def name(self, agent: str, taken: Container[str]) -> str:
+        """A name for its workspace that no other one has: after its directory, and those above that where needed."""
+        parts = [re.sub(r"\s+", "-", part.strip(".")) for part in (self.project or self.folder).parts]
+        names = (f"{agent}:{'-'.join(parts[-size:])}" for size in range(1, len(parts)))
+        return next(name for name in names if name not in taken)
+
+
+def _marked(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        named = Path((folder.parent / MARKER).read_text(encoding="utf-8").strip())
+        yield from [named.resolve()] if named.is_dir() else []
+
+
+def _spelled(name: str, place: Path) -> Iterator[Path]:
+    """The directories inside a place that Claude Code would give this name."""
+    with suppress(OSError):
+        for child in place.iterdir():
+            spelled = SPELLED.sub("-", f"/{child.name}")
+            if f"{name}-".startswith(f"{spelled}-") and child.is_dir() and not child.is_symlink():
+                rest = name.removeprefix(spelled)
+                yield from _spelled(rest, child) if rest else (child,)
+
+
+PROJECTS: dict[str, Callable[[Path], Iterable[Path]]] = {
+    "": lambda folder: [folder],
+    "marker": _marked,
+    "name": lambda folder: _spelled(folder.parent.name, Path("/")),
+}
+"""The directories that a folder may be the memory of, by how they are known."""
+
+
 # --- where it is added ---------------------------------------------------------------------------------------------
 
 
@@ -160,6 +211,15 @@ class Agent:
         programs = (shutil.which(name, path=here.environ.get("PATH")) for name in self.programs)
         places = [here.path(folder) for folder in self.folders] or [here.path(self.user).parent]
         return next((one for one in (*programs, *(str(place) for place in places if place.exists())) if one), "")
+
+    def memories(self, here: Here) -> Iterator[AgentMemory]:
+        """The folders with notes that it keeps by itself."""
+        for kept in self.memory:
+            for folder in sorted(Path("/").glob(str(here.path(kept["folders"])).lstrip("/"))):
+                if any(any(folder.glob(glob)) for glob in kept.get("globs", DEFAULT_GLOBS)):
+                    # A dash may stand for a slash, a dot or itself: where several directories could be meant, none is.
+                    meant = list(PROJECTS[kept.get("project", "")](folder))
+                    yield AgentMemory(folder, kept.get("globs", []), meant[0] if len(meant) == 1 else None)
 
 
 AGENTS = {
