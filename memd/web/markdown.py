@@ -66,13 +66,12 @@ def render(text: str, image: Callable[[str], str] | None = None) -> Markup:
 
 def render_marked(text: str, marks: list[list[int]]) -> Markup:
     """The same of a piece of a note, the words that were found in `<mark>`."""
-    pieces, at, plain = list[str](), 0, text.translate(dict.fromkeys(map(ord, MARKED), " "))
-    for begin, end in sorted((max(0, mark[0]), mark[1]) for mark in marks):
-        if at <= begin and end <= len(text):
-            pieces += [plain[at:begin], MARKED[0], plain[begin:end], MARKED[1]]
-            at = end
+    text = text.translate(dict.fromkeys(map(ord, MARKED), " "))
+    # From the last: so the places of those before it stay what they are.
+    for begin, end in sorted(marks, reverse=True):
+        text = text[:begin] + MARKED[0] + text[begin:end] + MARKED[1] + text[end:]
     # Not inside a tag, where an address may have the word.
-    drawn = TAG.sub(lambda tag: MARKS.sub("", tag.group()), render("".join([*pieces, plain[at:]])))
+    drawn = TAG.sub(lambda tag: MARKS.sub("", tag.group()), render(text))
     return Markup(drawn.replace(MARKED[0], "<mark>").replace(MARKED[1], "</mark>"))
 
 

@@ -106,19 +106,14 @@ def _mentions(connection: Connection, workspace: int, about: str | None) -> list
 
 def _edges(connection: Connection, workspace: int, about: str | None, clause: str, values: Sequence[str]) -> list[Row]:
     """The edges that meet a clause, of these memories or of all."""
-    select = "SELECT e.id, e.one, e.other, e.rel, e.origin, e.removed FROM"
     if about is None:
-        query = f"{select} edges e WHERE e.workspace = ? AND {clause}"
-        return connection.execute(query, (workspace, *values)).fetchall()
-    return [
-        row
-        for end in ("one", "other")
-        for row in connection.execute(
-            # Without the workspace: SQLite would use its index and read all edges.
-            f"{select} json_each(?) w CROSS JOIN edges e ON e.{end} = w.value WHERE {clause}",
-            (about, *values),
-        )
-    ]
+        wanted, among = ["edges e ON e.workspace = w.value"], json.dumps([workspace])
+    else:
+        # Without the workspace: SQLite would use its index and read all edges.
+        wanted, among = [f"edges e ON e.{end} = w.value" for end in ("one", "other")], about
+    select = "SELECT e.id, e.one, e.other, e.rel, e.origin, e.removed FROM json_each(?) w CROSS JOIN"
+    queries = (f"{select} {joined} WHERE {clause}" for joined in wanted)
+    return [row for query in queries for row in connection.execute(query, (among, *values))]
 
 
 # --- tags ---------------------------------------------------------------------------------------------------
