@@ -376,11 +376,9 @@ class _Run:
     def _learned_move(self, row: Row, facts: Facts) -> dict[str, Any]:
         """The last move, if another machine made it."""
         number, here = str(row["id"]), _move(row)
-        if "moved" not in facts:
-            return {}
         learned = self.learned.moves.get(number) == here
         ours = dict(zip(TIER.values(), here, strict=True)) if row["moved"] else {}
-        if not learned and move_of(ours) >= move_of(facts):
+        if "moved" not in facts or (not learned and move_of(ours) >= move_of(facts)):
             return {}
         theirs = self.learned.moves[number] = [facts[name] for name in TIER.values()]
         values = dict(zip(TIER, theirs, strict=True))

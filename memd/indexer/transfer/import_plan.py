@@ -97,7 +97,6 @@ class FileImport:
     """One file that would change."""
 
     incoming: IncomingFile
-    merge: MergeResult
     new: bool
 
 
@@ -106,18 +105,12 @@ class ImportPlan:
     """The effect of an import on one workspace."""
 
     steps: list[FileImport] = field(default_factory=list)
+    added: int = 0
+    replaced: int = 0
     same: int = 0
     conflicts: list[JsonObject] = field(default_factory=list)
     problems: list[JsonObject] = field(default_factory=list)
     secrets: list[JsonObject] = field(default_factory=list)
-
-    @property
-    def added(self) -> int:
-        return sum(len(step.merge.added) for step in self.steps)
-
-    @property
-    def replaced(self) -> int:
-        return sum(len(step.merge.replaced) for step in self.steps)
 
     def add(self, incoming: IncomingFile, data: bytes | None, overwrite: bool) -> None:
         """Plan the merge of a file into the bytes that are there."""
@@ -127,7 +120,9 @@ class ImportPlan:
             key = f"{incoming.path}#{memory.slug}" if memory.slug else incoming.path
             self.conflicts.append({"key": key, "place": memory.place, "why": why})
         if outcome.data != data:
-            self.steps.append(FileImport(incoming, outcome, data is None))
+            self.steps.append(FileImport(incoming, data is None))
+            self.added += len(outcome.added)
+            self.replaced += len(outcome.replaced)
             self.secrets += _secrets(incoming, outcome, data is None)
 
 

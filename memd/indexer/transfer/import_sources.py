@@ -94,41 +94,30 @@ def gather(places: list[Path], files: Sequence[str], root: Path, max_bytes: int,
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
         mapping = PathMapping(name_of(place), layout_of(files), taken, root.resolve(), max_bytes, wanted)
         for file, path in _files(place):
-            if why := _refusal(place, file):
-                result.problems.append({"path": str(file), "why": why})
-            else:
+            try:
+                _check_inside(place, file)
                 _take(result, mapping, file, path, topics)
+            except (OSError, sqlite3.Error, SkippedFile, UnreadableFile) as error:
+                result.problems.append({"path": str(file), "why": str(error)})
     return result
 
 
-def _refusal(place: Path, file: Path) -> str:
-    """Why something in a place is not read: a link there leads out of it, or to a folder. The place may be a link."""
-    if file == place:
-        return ""
+def _check_inside(place: Path, file: Path) -> None:
+    """Skip a link in a place that leads out of it, or to a folder. The place itself may be a link."""
     inside = os.path.realpath(file).startswith(os.path.realpath(place).rstrip("/") + "/")
-    return "" if inside and not file.is_dir() else LINK
+    if file != place and (not inside or file.is_dir()):
+        raise SkippedFile(LINK)
 
 
 def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, topics: set[str]) -> None:
-    try:
-        if (found := _sessions(file)) is not None:
-            result.incoming_files += _session_notes(mapping, file, found)
-            return
-        if is_database(file):
-            result.incoming_files += _database_notes(mapping, file)
-            return
-        content = read_file(file, mapping.max_bytes)
-    except (OSError, sqlite3.Error, SkippedFile, UnreadableFile) as error:
-        result.problems.append({"path": str(file), "why": str(error)})
-        return
-    if file.suffix in RECORDS:
-        _take_records(result, mapping, file, decode(content.data), topics)
-        return
-    for target, data in _markdown(mapping, file, path, content.data):
-        incoming = merging.read_incoming(target, data, str(file), content.stat.mtime_ns / 1e9)
-        title = "" if target.startswith(f"{HOME}/") else f"From {mapping.name}"
-        if incoming.items:
-            result.incoming_files.append(replace(incoming, title=title))
+    if (found := _sessions(file)) is not None:
+        result.incoming_files += _session_notes(mapping, file, found)
+    elif is_database(file):
+        result.incoming_files += _database_notes(mapping, file)
+    elif file.suffix in RECORDS:
+        _take_records(result, mapping, file, topics)
+    else:
+        result.incoming_files += _markdown_notes(mapping, file, path)
 
 
 # --- finding ------------------------------------------------------------------------------------------------
@@ -188,6 +177,14 @@ def name_of(place: Path) -> str:
 
 
 # --- Markdown -----------------------------------------------------------------------------------------------
+
+
+def _markdown_notes(mapping: PathMapping, file: Path, path: PurePosixPath) -> Iterator[merging.IncomingFile]:
+    content = read_file(file, mapping.max_bytes)
+    for target, data in _markdown(mapping, file, path, content.data):
+        incoming = merging.read_incoming(target, data, str(file), content.stat.mtime_ns / 1e9)
+        if incoming.items:
+            yield replace(incoming, title="" if target.startswith(f"{HOME}/") else f"From {mapping.name}")
 
 
 def _markdown(mapping: PathMapping, file: Path, path: PurePosixPath, data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -328,9 +325,9 @@ def _database_notes(mapping: PathMapping, file: Path) -> Iterator[merging.Incomi
 # --- records ------------------------------------------------------------------------------------------------
 
 
-def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, text: str, taken: set[str]) -> None:
+def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, taken: set[str]) -> None:
     """Each record becomes a topic; records with the same key get different names."""
-    for line, record in _records(file, text):
+    for line, record in _records(file, decode(read_file(file, mapping.max_bytes).data)):
         content, key = _first(record, "content", "text", "memory", "body", "value"), _first(record, "key", "id", "name")
         if not content.strip():
             result.problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
