@@ -24,7 +24,7 @@ from tests.web_page import HOSTILE_KEY, Page, page_of, tended_home
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOW = "the tests of the page need a browser: apt-get install chromium; pip install playwright"
 try:
-    from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+    from playwright.sync_api import Browser, BrowserContext, Route, expect, sync_playwright
 except ImportError:
     CHROMIUM = None
 if CHROMIUM is None:
@@ -153,6 +153,28 @@ def test_edit_with_a_conflict_undo_delete_and_undo(inside: BrowserContext, tende
     tab.locator(".strip").get_by_role("button", name="Undo").click()
     expect(tab.get_by_text("Taken back.")).to_be_visible()
     assert "Someone else was here." in file.read_text()
+
+
+def test_what_is_typed_in_its_place_outlives_a_refresh_that_was_asked_for_before(inside: BrowserContext) -> None:
+    tab = inside.new_page()
+    tab.goto("/memory?ns=agent&key=2026-02-16%23backup")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route) if "memd-part" in route.request.headers else route.continue_()
+
+    tab.route("**/memory?*", hold)
+    # Someone looks at another tab and comes back.
+    for hidden in ("true", "false"):
+        tab.evaluate(f"Object.defineProperty(document, 'hidden', {{value: {hidden}, configurable: true}})")
+        tab.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    tab.get_by_role("link", name="Edit").click()
+    tab.get_by_label("Text").fill("My own words.")
+    assert held
+    with tab.expect_response(lambda response: "memd-part" in response.request.headers):
+        held[0].continue_()
+    tab.wait_for_timeout(300)
+    expect(tab.get_by_label("Text")).to_have_value("My own words.")
 
 
 def test_what_an_editor_saves_is_there_by_itself(inside: BrowserContext, tended: tuple[Home, Path, Client]) -> None:

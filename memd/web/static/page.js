@@ -34,6 +34,8 @@ async function refresh(url, { wholePage = false } = {}) {
   const id = wholePage ? "main" : "live";
   const [old, replacement] = [document.getElementById(id), fresh.getElementById(id)];
   if (!old || !replacement) return;
+  // The editor may have been opened since this was asked for, or since the daemon went away.
+  if (old.querySelector("[data-editor]") && typedInto(old)) return;
   const open = [...old.querySelectorAll("details")].map((one) => one.open);
   document.title = fresh.title;
   old.replaceChildren(...replacement.childNodes);
