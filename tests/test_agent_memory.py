@@ -66,6 +66,18 @@ def test_where_the_project_is_a_workspace_too_both_answer_and_its_own_is_written
     assert [file.name for file in folder.iterdir()] == ["MEMORY.md"] and (project / "memory").is_dir()
 
 
+def test_a_project_inside_a_workspace_is_answered_by_both_and_its_hook_tells_no_other_projects(person, tmp_path):
+    code = write_notes(tmp_path / "code", {"MEMORY.md": "## Colour\n\nThe colour of all apps is teal.\n"})
+    project = write_notes(code / "app", {"main.py": "pass\n"})
+    write_notes(claude_folder(tmp_path, project), {"MEMORY.md": KEY})
+    person.run("add", str(code))
+    person.run("add", "--claude-memory")
+    assert "vault seven" in person.run("query", ASKED, cwd=project).stdout
+    assert "is teal" in person.run("query", "colour of all apps", cwd=project).stdout
+    assert person.run("note", "The parrot is green.", cwd=project).returncode == 0 and (code / "memory").is_dir()
+    assert "vault" not in str(hook(person, "user-prompt-submit", {"cwd": str(code / "other"), "prompt": ASKED}))
+
+
 def test_a_name_that_two_directories_could_have_is_bound_to_none(person, tmp_path):
     for place in ("my/app", "my-app"):
         (tmp_path / place).mkdir(parents=True)

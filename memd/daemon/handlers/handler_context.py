@@ -43,7 +43,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.lifecycle.rules import Rule
-from memd.models import Filters
+from memd.models import Filters, Workspace
 from memd.protocol.methods.base import Asking, Filtered, OneWorkspace, Scoped
 
 log = logging.getLogger("memd.handlers")
@@ -211,7 +211,7 @@ class HandlerContext:
         return (around, *(self.along(around) if isinstance(request, Asking) else ()))
 
     def around(self, directory: str, holding: bool = False) -> str:
-        """The innermost workspace that holds a directory, before one that only is its memory; empty for none.
+        """The innermost workspace that holds a directory, else one that is its memory; empty for none.
 
         With `holding` only one that has it inside.
         """
@@ -219,19 +219,21 @@ class HandlerContext:
         above = {place, *place.parents} if directory else set()
         known = [index.workspace for index in self.stores.indexes.values()]
         places = [(at, one) for one in known for at in ((one.root,) if holding else one.places)]
-        found = [(len(at.parts), at == one.root, one.ns) for at, one in places if at in above]
+        found = [(at == one.root, len(at.parts), one.ns) for at, one in places if at in above]
         return max(found)[-1] if found else ""
 
     def along(self, ns: str, hooks: bool = False) -> tuple[str, ...]:
-        """The workspaces that answer along with another one: those of the same project, and those that are shared;
-        of these only a few with `hooks`: what hooks may tell."""
+        """The workspaces that answer along with another one: those of projects in it, and those that are shared; of
+        these only a few with `hooks`: what hooks may tell."""
         own = self.stores.index(ns).workspace
+
+        def belongs(one: Workspace) -> bool:
+            project = Path(one.project)
+            inside = project in own.places or (not hooks and own.root in project.parents)
+            return (bool(one.project) and inside) or (one.shared and (not hooks or ns in one.hooks_in))
+
         others = [index.workspace for index in self.stores.indexes.values() if index.workspace.ns != ns]
-        return tuple(
-            one.ns
-            for one in others
-            if (one.project and Path(one.project) in own.places) or (one.shared and (not hooks or ns in one.hooks_in))
-        )
+        return tuple(one.ns for one in others if belongs(one))
 
     def workspace_around(self, directory: str) -> str:
         """The workspace of an agent that works in a directory. Outside of every one it gets nothing, not even names:
