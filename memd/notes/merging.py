@@ -1,4 +1,5 @@
-"""Merges texts of one file: an import into a note, and the two versions of a note that a conflict leaves. Pure."""
+"""Merges texts of one file: an import into a note, and the two versions of a note that a conflict leaves;
+also as git's merge driver."""
 
 import re
 import sys

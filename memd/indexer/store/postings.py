@@ -24,7 +24,7 @@ MOST_JOINED = 1_000_000
 """Postings of the last commit that are cached besides, joined and without deleted documents."""
 
 SETTLED = 512
-"""Segments of so many documents are never joined with others, so the first ones of an index stay the first."""
+"""Segments of so many documents are seldom joined with others, so the first ones of an index mostly stay the first."""
 
 ENTRY = 64
 """The overhead of a cached list, counted in postings: its key, and two arrays where it is not empty."""
