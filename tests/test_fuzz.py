@@ -217,7 +217,7 @@ def test_a_document_has_a_text_or_a_reason(suffix: str, noise: bytes, at: int) -
     whole = {".pdf": pdf("One", "Two"), ".docx": word(("Normal", "One")), ".epub": epub("Book", "<p>One</p>")}
     data = whole.get(suffix, b"<h1>One</h1><p>Two</p>")
     for broken in (noise, data[:at], data[:at] + noise + data[at:]):
-        assert isinstance(document_process.text_of(suffix, broken), bytes | SkippedFile)
+        assert isinstance(document_process.text_of(suffix, broken, 1 << 20), bytes | SkippedFile)
 
 
 # --- the topic index ------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from memd.config.schema import WatchSettings
 from memd.daemon.process.health import Health, Stopping, log_failure
 from memd.daemon.watching import watcher as watching
 from memd.daemon.watching.code_outlines import FolderWatch
+from memd.daemon.watching.inotify import Inotify
 from memd.daemon.watching.watcher import Watcher
 from memd.models import Workspace
 from tests.conftest import PATIENCE, Home
@@ -271,6 +272,17 @@ def test_lost_events_are_noticed_and_everything_is_watched_again(
     heard.watches("agent2", roots[2] / "memory" / "fresh" / "inner")
     save(roots[2] / "memory" / "fresh" / "inner" / "note.md", "again")
     heard.marked("agent2", "memory/fresh/inner/note.md")
+
+
+def test_both_halves_of_a_rename_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells them one after the other: who is quick reads the first alone."""
+    monkeypatch.setattr("memd.daemon.watching.inotify.BUFFER", 40)
+    (tmp_path / "old.md").write_text("a")
+    heard = Inotify()
+    heard.watch(str(tmp_path))
+    (tmp_path / "old.md").rename(tmp_path / "new.md")
+    assert [event.name for event in heard.read(PATIENCE)] == ["old.md", "new.md"]
+    heard.close()
 
 
 def test_what_cannot_be_watched_is_polled(tmp_path: Path) -> None:

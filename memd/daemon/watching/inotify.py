@@ -40,6 +40,7 @@ log = logging.getLogger("memd")
 
 HEAD = struct.Struct("iIII")
 BUFFER = 1 << 18
+PAIR_SECONDS = 0.005
 
 
 class FolderEvent(NamedTuple):
@@ -89,6 +90,11 @@ class Inotify:
 
     def read(self, seconds: float) -> list[FolderEvent]:
         """The next events, for which it waits at most so long."""
+        events = self._waiting(seconds)
+        # The other half of a rename is there a moment later: seen by itself, the first would be a loss.
+        return [*events, *self._waiting(PAIR_SECONDS)] if events and events[-1].went else events
+
+    def _waiting(self, seconds: float) -> list[FolderEvent]:
         ready = self._poll.poll(max(0, seconds) * 1000)
         if any(descriptor == self._descriptor for descriptor, _ in ready):
             with suppress(BlockingIOError):
