@@ -134,7 +134,11 @@ def _until_embedded(home: Home, **env: str) -> tuple[float, float, int]:
 
 LACKING = """
 SELECT COUNT(*), COUNT(DISTINCT memory) - COUNT(DISTINCT IIF(made, memory, NULL)), COUNT(DISTINCT memory), SUM(made)
-FROM (SELECT memory, EXISTS (SELECT 1 FROM vectors v WHERE v.digest = c.digest) AS made FROM chunks c)"""
+FROM (
+    SELECT memory, EXISTS (
+        SELECT 1 FROM vectors v WHERE v.model IN (SELECT id FROM models) AND v.digest = c.digest
+    ) AS made FROM chunks c
+)"""
 
 
 def passes(place: Path, chunks: int) -> str:
@@ -151,6 +155,7 @@ def passes(place: Path, chunks: int) -> str:
             took = f"{time.monotonic() - began:.0f} s, {home.cpu_seconds():.0f} s of CPU time"
             if not told and not without:
                 told.append(f"{memories} memories: {took} ({made} of {every} chunks)")
+                print(told[0], flush=True)
             if made == every:
                 break
             time.sleep(1.0)
