@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -213,10 +213,10 @@ def run(home: Home) -> Callable[..., subprocess.CompletedProcess[str]]:
     return home.run
 
 
-def write_notes(root: Path, notes: dict[str, str] = NOTES) -> Path:
+def write_notes(root: Path, notes: Mapping[str, str | bytes] = NOTES) -> Path:
     for path, text in notes.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
+        (root / path).write_bytes(text if isinstance(text, bytes) else text.encode())
     return root
 
 

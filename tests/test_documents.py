@@ -17,7 +17,7 @@ from memd.notes import document_process
 from memd.notes.metadata import read_front_matter
 from memd.notes.read import decode
 from memd.protocol.client import Client
-from tests.conftest import ROOT, Home
+from tests.conftest import ROOT, Home, write_notes
 from tests.document_files import archive, epub, pdf, word
 from tests.faults.agreement import eventually
 
@@ -42,16 +42,9 @@ FILES = {
 }  # fmt: skip
 
 
-def lay_out(root: Path) -> Path:
-    for name, data in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    return root
-
-
 @pytest.fixture
 def shelf(home: Home) -> Path:
-    return lay_out(home.path / "shelf")
+    return write_notes(home.path / "shelf", FILES)
 
 
 @pytest.fixture
