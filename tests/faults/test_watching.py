@@ -312,6 +312,8 @@ def test_lost_events_are_made_up_for(home: Home, workspace: Path) -> None:
         pytest.skip(f"fs.inotify.max_queued_events = {queue} would take too long to fill")
     client = serve(home, workspace, CALM)
     client.sync()
+    # The daemon answers before it watches: what it does not watch yet has no events to lose.
+    eventually(lambda: the(client)["watch"] == "inotify")
     stand_still(home)
     notes = [workspace / "memory" / f"flood-{nth}.md" for nth in range(200)]
     for nth in range(20_000):
