@@ -11,7 +11,7 @@ INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m p
 # Many containers set it. Every process of the tests would compile all of memd again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint types tests soak machines bench count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release release-tools sizes clean
+.PHONY: demo test lint types tests soak long-run machines bench count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release release-tools sizes clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -36,6 +36,9 @@ screenshots: $(STAMP)     ## the pictures of docs/web.md; needs chromium
 
 soak: $(STAMP)            ## the fault tests with large counts; takes long
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=7200 -rP tests/faults tests/test_service.py tests/test_written_model.py tests/test_fuzz.py tests/unit/test_safe_write.py tests/test_many_workspaces.py $(ARGS)
+
+long-run: $(STAMP)        ## a day of ten agents in two hours: memory, descriptors, threads and disk in a picture; ARGS="--minutes 20"
+	$(BIN)/python benchmarks/long_run.py $(ARGS)
 
 machines: $(STAMP)        ## three machines that edit the same notes for an hour each way, by git and by a synchroniser
 	MEMD_SOAK=1 $(BIN)/python -m pytest -n 2 --timeout=9000 tests/test_several_machines.py $(ARGS)

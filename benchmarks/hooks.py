@@ -58,11 +58,11 @@ def measure(store: Store, rounds: int) -> list[Figure]:
     try:
         home.ready(home.start())
         for prompt in _prompts(home.workspace, WARM, seed=SEED + 1):
-            _run(_hook("user-prompt-submit"), env, _spoken(home, prompt))
+            _run(hook_command("user-prompt-submit"), env, _spoken(home, prompt))
         for name in ("new", "again"):
             for prompt in prompts:
-                taken.note(name, _run(_hook("user-prompt-submit"), env, _spoken(home, prompt)))
-                taken.note("stop", _run(_hook("stop"), env, _spoken(home, prompt)))
+                taken.note(name, _run(hook_command("user-prompt-submit"), env, _spoken(home, prompt)))
+                taken.note("stop", _run(hook_command("stop"), env, _spoken(home, prompt)))
                 taken.note("pass", _run([sys.executable, "-c", "pass"], env, b""))
     finally:
         home.stop()
@@ -98,7 +98,7 @@ class Taken:
         return percentile(self.walls[name], 0.95)
 
 
-def _hook(event: str) -> list[str]:
+def hook_command(event: str) -> list[str]:
     """As `memd connect` writes it; the module only where memd is not installed."""
     script = Path(sys.executable).with_name("memd")
     return [*([str(script)] if script.exists() else [sys.executable, "-m", "memd"]), "hook", event]

@@ -198,7 +198,11 @@ def picture(rows: list[Row]) -> str:
         "open descriptors of the process that has most": [row.descriptors for row in rows],
         "segments of the text index": [row.segments for row in rows],
     }
-    minutes = [row.seconds / 60 for row in rows]
+    return draw([row.seconds / 60 for row in rows], panels)
+
+
+def draw(minutes: list[float], panels: dict[str, list[float]]) -> str:
+    """Each list of values as a line over the minutes, one below the other under their titles."""
     drawn = [
         panel(title, list(zip(minutes, values, strict=True)), nth * HEIGHT)
         for nth, (title, values) in enumerate(panels.items())
