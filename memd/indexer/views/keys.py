@@ -309,10 +309,12 @@ def _rows(stores: Stores, indexes: Indexes, clause: str) -> Iterator[tuple[JsonO
 
 def expired(stores: Stores, indexes: Indexes) -> list[JsonObject]:
     """The memories whose ttl has run out or that were deleted, oldest first."""
+    # An index has both times: reading every memory for its own would take ten times as long.
+    ended = f"m.id IN (SELECT m.id FROM memories m INDEXED BY memories_kept WHERE NOT {lookup.ALIVE})"
     memories = [
         {**memory, "ttl": json.loads(row["declared"])["ttl"], "expires": row["deleted"] or row["expires"],
          "deleted": bool(row["deleted"])}
-        for memory, row in _rows(stores, indexes, f"NOT {lookup.ALIVE}")
+        for memory, row in _rows(stores, indexes, ended)
     ]  # fmt: skip
     return sorted(memories, key=lambda memory: (memory["expires"], memory["key"]))
 

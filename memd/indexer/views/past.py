@@ -189,13 +189,13 @@ def _edits(connection: Connection, names: dict[int, str], values: dict[str, Any]
 def _edit(connection: Connection, at: str, workspace: int, ns: str) -> JsonObject:
     rows = connection.execute(SQL["edited"], (at, workspace)).fetchall()
     whats = {"removed" if not row["digest"] else "added" if row["number"] == 1 else "changed" for row in rows}
-    keys = [_key_at(row) for row in rows]
+    keys = [_key_at(row) for row in rows[:MOST_NAMED]]
     paths = list(dict.fromkeys(row["path"] for row in rows))
     return {
         "action": None, "at": at, "ns": ns, "who": "editor", "what": whats.pop() if len(whats) == 1 else "changed",
-        "key": keys[0] if len(keys) == 1 else "", "state": "done", "undone": None, "undoable": False,
+        "key": keys[0] if len(rows) == 1 else "", "state": "done", "undone": None, "undoable": False,
         "paths": paths[:MOST_NAMED],
-        "detail": {"keys": keys[:MOST_NAMED], "memories": len(keys), "files": len(paths)},
+        "detail": {"keys": keys, "memories": len(rows), "files": len(paths)},
     }  # fmt: skip
 
 
