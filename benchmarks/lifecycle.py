@@ -27,7 +27,7 @@ from memd.config.load import load as load_settings
 from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import lives
-from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
+from memd.indexer.lifecycle.reflect import Reflection
 from memd.indexer.maintenance.rebuild import build_elsewhere
 from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
 from memd.indexer.query.search import search
@@ -87,7 +87,8 @@ class Replay:
             for nth, fact in enumerate(self.year.questions.get(day, ())):
                 self._ask(fact, now + timedelta(hours=9 + nth % 12, minutes=10 + nth))
             if self.rules is not None and day % EVERY == 0:
-                reflect(self.stores, self.index, self.rules, now + timedelta(hours=23), ReflectionOptions(self._write))
+                later = now + timedelta(hours=23)
+                Reflection(self.stores, self.index, self.rules, later, self._write).reflect()
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
         with self.stores.ledger.write() as connection:

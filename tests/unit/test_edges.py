@@ -240,13 +240,14 @@ def numbers(lab: Lab) -> dict[str, int]:
     return {one["key"]: number for number, one in named.items()}
 
 
-def age(lab: Lab, now: datetime) -> edges.AgedEdges:
+def age(lab: Lab, now: datetime) -> tuple[int, int]:
+    """How many edges changed their weight, and how many of those withered."""
     with lab.stores.ledger.write() as connection:
-        index, done = lab.stores.index("agent").id, edges.AgedEdges()
+        index = lab.stores.index("agent").id
         while edges.count_uses(connection, index):
             pass
-        edges.fade(connection, edges.fading(connection, index, now), done)
-        return done
+        changed = edges.fading(connection, index, now)
+        return len(changed), edges.fade(connection, changed)
 
 
 def test_coming_up_together_strengthens_once_per_client_and_hour(lab: Lab) -> None:
@@ -270,11 +271,11 @@ def test_fading_is_a_function_of_time_and_use_brings_back(lab: Lab) -> None:
     lab.add({**tagged(2), **topic("one", "[[t0]]")})
     resolve(lab)
     written = next(one for one in told(lab) if one[4] == "written")
-    assert age(lab, NOW + 30 * DAY) == edges.AgedEdges()
-    assert age(lab, NOW + 32 * DAY) == edges.AgedEdges(faded=1)
+    assert age(lab, NOW + 30 * DAY) == (0, 0)
+    assert age(lab, NOW + 32 * DAY) == (1, 0)
     assert {one[3] for one in told(lab)} == {0.5, round(0.3 * 0.81, 3)}
-    assert age(lab, NOW + 32 * DAY) == edges.AgedEdges(), "run twice is run once"
-    assert age(lab, NOW + 47 * DAY).faded == 1 and age(lab, NOW + 48 * DAY).pruned == 1
+    assert age(lab, NOW + 32 * DAY) == (0, 0), "run twice is run once"
+    assert age(lab, NOW + 47 * DAY) == (1, 0) and age(lab, NOW + 48 * DAY) == (1, 1)
     assert told(lab) == {written}
     assert resolve(lab, everything=True) == 0, "what withered is not made again by a pass"
     known = numbers(lab)

@@ -12,7 +12,7 @@ import pytest
 
 from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.lifecycle import lives
-from memd.indexer.lifecycle.reflect import ReflectionOptions, reflect
+from memd.indexer.lifecycle.reflect import Reflection
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.writing.write_files import undo
 from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
@@ -48,8 +48,8 @@ def run(
             return work(connection)
 
     moved = ([] if told is None else told).extend
-    options = ReflectionOptions(write, dry=dry, who="job:reflect", moved=moved)
-    return reflect(lab.stores, lab.stores.index("agent"), rules, now, options)
+    index = lab.stores.index("agent")
+    return Reflection(lab.stores, index, rules, now, write, dry=dry, who="job:reflect", on_moved=moved).reflect()
 
 
 def number(lab: Lab, path: str, slug: str) -> int:

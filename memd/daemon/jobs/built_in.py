@@ -24,7 +24,7 @@ from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.indexing.ingest import SETTLED
 from memd.indexer.lifecycle.edges import batches
-from memd.indexer.lifecycle.reflect import ReflectionOptions, link, reflect
+from memd.indexer.lifecycle.reflect import Reflection
 from memd.indexer.maintenance import backups
 from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, text_difference
 from memd.indexer.record import actions, history
@@ -64,16 +64,18 @@ class ReflectionRunner:
 
         With `moves=False` only fading is done, with `fades=False` all the rest.
         """
+        moved = partial(announce_moved, self._worker)
         with self._one:
-            moved = partial(announce_moved, self._worker)
-            options = ReflectionOptions(self._write, _pacer(), dry, who, **passes, moved=moved)
-            return reflect(self._stores, self._stores.index(ns), self._rules(), datetime.now(UTC), options)
+            return self._reflection(ns, dry=dry, who=who, **passes, on_moved=moved).reflect()
 
-    def link(self, ns: str, who: str) -> int:
+    def link(self, ns: str) -> int:
         """Only link memories, by mentions, tags and similarity; returns how many edges are new."""
         with self._one:
-            options = ReflectionOptions(self._write, _pacer(), who=who)
-            return link(self._stores, self._stores.index(ns), datetime.now(UTC), options)
+            return self._reflection(ns).link()
+
+    def _reflection(self, ns: str, **how: Any) -> Reflection:
+        stores, now = self._stores, datetime.now(UTC)
+        return Reflection(stores, stores.index(ns), self._rules(), now, self._write, _pacer(), **how)
 
     def _write(self, work: Callable[[Connection], Any]) -> Any:
         return self._worker.submit(self._stores.ledger.transact, work, turn=Turn.BACKGROUND).result()
@@ -192,7 +194,7 @@ class BuiltInJobs:
 
     def link(self) -> str:
         """Link memories by mentions, tags and similarity, where no write has done it."""
-        count = sum(self.reflection.link(ns, "job:link") for ns in list(self.stores.indexes))
+        count = sum(self.reflection.link(ns) for ns in list(self.stores.indexes))
         return f"{count} linked"
 
     # --- looking after the ledger ---------------------------------------------------------------------------------

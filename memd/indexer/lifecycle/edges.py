@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from sqlite3 import Connection
@@ -18,7 +17,6 @@ from memd.indexer.views import inventory, keys
 from memd.lifecycle import lives
 from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
 
-STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
 SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=lookup.ALIVE.replace("m.", "b."))
 INSERT = SQL["insert"]
 TAKEN, WITHERED = 1, 2
@@ -53,17 +51,14 @@ def of(
     connection: Connection, memories: Collection[int], *, rel: Relation | None = None, least: float = 0.0
 ) -> list[lives.Edge]:
     """The edges of some memories, in both directions, the strongest first."""
-    ends = "SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.{} = w.value"
-    which = f"e.id IN ({ends.format('one')} UNION {ends.format('other')}) AND (?2 IS NULL OR e.rel = ?2)"
-    return select(connection, f"{which} AND e.weight >= ?3 {STRONGEST}", (json.dumps(list(memories)), rel, least))
+    return select(connection, SQL["of_memories"], (json.dumps(list(memories)), rel, least))
 
 
 def all_of(
     connection: Connection, workspace: int, *, rel: Relation | None = None, least: float = 0.0, most: int = -1
 ) -> list[lives.Edge]:
     """The edges of a workspace, the strongest first."""
-    which = f"e.workspace = ?1 AND (?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3 {STRONGEST} LIMIT ?4"
-    return select(connection, which, (workspace, rel, least, most))
+    return select(connection, SQL["of_workspace"], (workspace, rel, least, most))
 
 
 def between(connection: Connection, one: int, other: int) -> list[lives.Edge]:
@@ -73,11 +68,7 @@ def between(connection: Connection, one: int, other: int) -> list[lives.Edge]:
 
 def untyped(connection: Connection, workspace: int, most: int) -> list[lives.Edge]:
     """Linked pairs without a relation type, the strongest first."""
-    clause = (
-        "e.workspace = ? AND e.rel = ? AND NOT EXISTS (SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0"
-        " AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one)))"
-    )
-    return select(connection, f"{clause} {STRONGEST} LIMIT ?", (workspace, lives.RELATED, most))
+    return select(connection, SQL["untyped"], (workspace, lives.RELATED, most))
 
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:
@@ -101,14 +92,6 @@ def keep_change(connection: Connection, action: int, nth: int, edge: Triple, bef
 
 
 # --- use and time -------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class AgedEdges:
-    """How many edges of a workspace time has changed."""
-
-    faded: int = 0
-    pruned: int = 0
 
 
 def count_uses(connection: Connection, workspace: int) -> int:
@@ -141,13 +124,11 @@ def fading(connection: Connection, workspace: int, now: datetime) -> list[tuple[
     return found
 
 
-def fade(connection: Connection, weights: Iterable[tuple[int, float]], done: AgedEdges) -> None:
-    """Write the faded weights; an edge below `PRUNE` withers."""
-    for number, weight in weights:
-        gone = weight < lives.PRUNE
-        connection.execute(SQL["weaken"], (weight, WITHERED if gone else 0, number))
-        done.faded += not gone
-        done.pruned += gone
+def fade(connection: Connection, weights: Iterable[tuple[int, float]]) -> int:
+    """Write the faded weights; an edge below `PRUNE` withers. Returns how many did."""
+    rows = [(weight, WITHERED if weight < lives.PRUNE else 0, number) for number, weight in weights]
+    connection.executemany(SQL["weaken"], rows)
+    return sum(removed == WITHERED for _, removed, _ in rows)
 
 
 # --- in answers ------------------------------------------------------------------------------------------------

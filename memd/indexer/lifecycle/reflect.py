@@ -1,6 +1,6 @@
 """A whole reflection of one workspace: memories age, similar ones are linked and judged, edges fade; and the report.
 
-Reads on the caller's thread and writes through its `ReflectionOptions`, in transactions of a few hundred rows, so that
+Reads on the caller's thread and writes through `Reflection.write`, in transactions of a few hundred rows, so that
 other readers and writers wait for one of those at most. Every step is idempotent.
 """
 
@@ -41,59 +41,77 @@ STALE = timedelta(days=180)
 """Long-term memories that nobody asked for or changed in this time are worth a look."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReflectionOptions:
-    """How a reflection writes, how it lets others go first, and which parts of it run."""
+@dataclass(slots=True)
+class Reflection:
+    """One run: how it writes, which parts of it run, and what it did.
 
+    All its changes are one action, which is begun when there is something to note.
+    """
+
+    stores: Stores
+    index: WorkspaceIndex
+    rules: Sequence[Rule]
+    now: datetime
     write: Callable[[Callable[[Connection], Any]], Any]
     """Runs a function in a transaction of its own."""
     rest: Callable[[], None] = lambda: None
-    """Called between two transactions."""
+    """Called between two transactions, to let others go first."""
     dry: bool = False
     who: str = "job:reflect"
     moves: bool = True
     """Whether memories are moved and compared."""
     fades: bool = True
     """Whether importance and edges fade."""
-    moved: Callable[[Sequence[int]], None] = lambda memories: None
+    on_moved: Callable[[Sequence[int]], None] = lambda memories: None
     """Called with the memories that have just changed their tier."""
-
-
-@dataclass(slots=True)
-class Reflection:
-    """One run, and what it did; all its changes are one action, which is begun when there is something to note."""
-
-    stores: Stores
-    index: WorkspaceIndex
-    rules: Sequence[Rule]
-    now: datetime
-    options: ReflectionOptions
     action: int | None = None
     changes: int = 0
     memories: int = 0
-    moves: list[tuple[Life, lives.TierMove]] = field(default_factory=list)
+    moved: list[tuple[Life, lives.TierMove]] = field(default_factory=list)
     faded: int = 0
     linked: int = 0
     tied: int = 0
     """Edges that a pair rule made."""
+    edges_faded: int = 0
+    edges_pruned: int = 0
     judged: similarity.JudgedPairs = field(default_factory=similarity.JudgedPairs)
-    aged: edges.AgedEdges = field(default_factory=edges.AgedEdges)
 
     @property
     def connection(self) -> Connection:
         return self.stores.ledger.reader
 
+    def reflect(self) -> JsonObject:
+        """Age the memories and the edges, link similar ones, and report what needs a person's attention."""
+        if not self.dry:
+            self.count_accesses()
+        self.age_memories()
+        if self.moves:
+            if not self.dry:
+                self.linked = self.link()
+            self.judge()
+        if self.fades and not self.dry:
+            self.age_edges()
+        moves = _moves(self)
+        if self.action is not None:
+            result = {"moved": len(moves), "moves": moves[:LOGGED], "tied": self.tied}
+            self.write(partial(actions.finish, action=self.action, detail=result))
+        return {
+            "ns": self.index.workspace.ns, "memories": self.memories, "moved": len(moves), "moves": moves[:LISTED],
+            "faded": self.faded, "action": self.action, "linked": self.linked + self.tied,
+            "edges_faded": self.edges_faded, "edges_pruned": self.edges_pruned, **_attention(self),
+        }  # fmt: skip
+
     def _next_change(self, connection: Connection) -> tuple[int, int]:
         """The action, and the place of the next change in it."""
         if self.action is None:
-            self.action = actions.add(connection, self.index.id, self.options.who, "reflect")
+            self.action = actions.add(connection, self.index.id, self.who, "reflect")
         self.changes += 1
         return self.action, self.changes - 1
 
     def _write(self, function: Callable[..., Any], **arguments: Any) -> Any:
         """Run a function in a transaction of its own, then let others go first."""
-        result = self.options.write(partial(function, **arguments))
-        self.options.rest()
+        result = self.write(partial(function, **arguments))
+        self.rest()
         return result
 
     # --- memories ---------------------------------------------------------------------------------------------
@@ -108,25 +126,20 @@ class Reflection:
 
     def age_memories(self) -> None:
         for page in _matches(self.connection, self.index, self.rules, self.now):
-            self._age_page(page)
-            self.options.rest()
-
-    def _age_page(self, page: Sequence[tuple[Life, RuleMatch | None]]) -> None:
-        moves: list[tuple[Life, lives.TierMove]] = []
-        faded: list[tuple[int, float]] = []
-        for life, match in page:
-            if self.options.moves and match is not None and match.tier:
-                moves.append((life, lives.TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why,
-                                                 match.deletes)))  # fmt: skip
-            importance = match.importance if match else life.base
-            if self.options.fades and abs(importance - life.importance) > TINY:
-                faded.append((life.memory, importance))
-        self.memories += len(page)
-        self.moves += moves
-        self.faded += len(faded)
-        if (moves or faded) and not self.options.dry:
-            change = partial(self._change_memories, moves=[move for _, move in moves], faded=faded)
-            self.options.moved(self.options.write(change))
+            moves = [
+                (life, lives.TierMove(life.memory, match.tier, f"{RULE}{match.rule.name}", match.why, match.deletes))
+                for life, match in page
+                if self.moves and match is not None and match.tier
+            ]
+            left = [(life, match.importance if match else life.base) for life, match in page if self.fades]
+            faded = [(life.memory, importance) for life, importance in left if abs(importance - life.importance) > TINY]
+            self.memories += len(page)
+            self.moved += moves
+            self.faded += len(faded)
+            if (moves or faded) and not self.dry:
+                change = partial(self._change_memories, moves=[move for _, move in moves], faded=faded)
+                self.on_moved(self.write(change))
+            self.rest()
 
     def _change_memories(
         self, connection: Connection, moves: Sequence[lives.TierMove], faded: Sequence[tuple[int, float]]
@@ -152,17 +165,17 @@ class Reflection:
         since = last if last_rules == fingerprint else ""
         if since:
             self.judged.doubtful += similarity.still_doubtful(self.connection, ledger, self.index.id)
-        if not self.options.dry:
+        if not self.dry:
             self._write(similarity.drop_outdated, workspace=self.index.id, since=since)
         for pairs in edges.batches(similarity.similar_since(self.connection, self.index.id, since), PAGE):
             judged = similarity.judge(self.connection, pairs, self.rules, self.now)
             self.judged.add(judged)
-            if self.options.dry:
+            if self.dry:
                 self.linked += similarity.untied(self.connection, judged.refined)
-                self.options.rest()
+                self.rest()
             else:
-                self.options.moved(self._write(self._apply_judgements, judged=judged))
-        if not self.options.dry:
+                self.on_moved(self._write(self._apply_judgements, judged=judged))
+        if not self.dry:
             self._write(self._note_judged, setting=setting, value=f"{actions.in_utc(self.now)} {fingerprint}")
 
     def _note_judged(self, connection: Connection, setting: str, value: str) -> None:
@@ -196,46 +209,22 @@ class Reflection:
         while self._write(edges.count_uses, workspace=self.index.id):
             pass
         for page in edges.batches(edges.fading(self.connection, self.index.id, self.now), PAGE):
-            self._write(edges.fade, weights=page, done=self.aged)
+            pruned = self._write(edges.fade, weights=page)
+            self.edges_pruned += pruned
+            self.edges_faded += len(page) - pruned
 
+    # --- edges ------------------------------------------------------------------------------------------------
 
-def link(stores: Stores, index: WorkspaceIndex, now: datetime, options: ReflectionOptions) -> int:
-    """Bring the edges in step with the notes and compare what changed with everything else; how many are new."""
-    linked, more = 0, True
-    while more:
-        compared = similarity.compare(stores, index, PAGE)
-        for part in compared.parts():
-            linked += options.write(partial(similarity.save, workspace=index.id, compared=part, now=now))
-            options.rest()
-        more = compared.more
-    # After it: of two memories that are similar and share a tag, the stronger edge is kept.
-    linked += mentions.relink(stores.ledger.reader, index.id, options.write, now)
-    return linked
-
-
-def reflect(
-    stores: Stores, index: WorkspaceIndex, rules: Sequence[Rule], now: datetime, options: ReflectionOptions
-) -> JsonObject:
-    """Age the memories and the edges of a workspace, link similar ones, and report what needs a person's attention."""
-    run = Reflection(stores, index, rules, now, options)
-    if not options.dry:
-        run.count_accesses()
-    run.age_memories()
-    if options.moves:
-        if not options.dry:
-            run.linked = link(stores, index, now, options)
-        run.judge()
-    if options.fades and not options.dry:
-        run.age_edges()
-    moves = _moves(run)
-    if run.action is not None:
-        result = {"moved": len(moves), "moves": moves[:LOGGED], "tied": run.tied}
-        options.write(partial(actions.finish, action=run.action, detail=result))
-    return {
-        "ns": index.workspace.ns, "memories": run.memories, "moved": len(moves), "moves": moves[:LISTED],
-        "faded": run.faded, "action": run.action, "linked": run.linked + run.tied, "edges_faded": run.aged.faded,
-        "edges_pruned": run.aged.pruned, **_attention(run),
-    }  # fmt: skip
+    def link(self) -> int:
+        """Bring the edges in step with the notes and compare what changed with everything else; how many are new."""
+        linked, more = 0, True
+        while more:
+            compared = similarity.compare(self.stores, self.index, PAGE)
+            for part in compared.parts():
+                linked += self._write(similarity.save, workspace=self.index.id, compared=part, now=self.now)
+            more = compared.more
+        # After it: of two memories that are similar and share a tag, the stronger edge is kept.
+        return linked + mentions.relink(self.connection, self.index.id, self.write, self.now)
 
 
 def _matches(
@@ -287,9 +276,9 @@ def _same_as(name: JsonObject) -> str:
 def _moves(run: Reflection) -> list[JsonObject]:
     """Every move with its reason."""
     same = run.judged.same
-    numbers = {life.memory for life, _ in run.moves} | {end for pair in same for end in pair[:2]}
+    numbers = {life.memory for life, _ in run.moved} | {end for pair in same for end in pair[:2]}
     names = edges.named(run.connection, run.index.id, numbers)
-    moves = [(life.memory, life.tier, move.tier, move.by.removeprefix(RULE), move.why) for life, move in run.moves]
+    moves = [(life.memory, life.tier, move.tier, move.by.removeprefix(RULE), move.why) for life, move in run.moved]
     moves += [(pair.goes, pair.tier, DORMANT, pair.rule, _same_as(names[pair.stays])) for pair in same
               if pair.stays in names]  # fmt: skip
     return [
