@@ -31,11 +31,11 @@ async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: In
     await ctx.catch_up()
     if request.path:
         return await _restore_file(writer, request.path)
-    memory = await ctx.read(past.known, ctx.stores, [writer.index], key)
-    version, text = await ctx.read(past.text_of, ctx.stores, memory, key, request.version or 0)
-    change = await ctx.read(restoring_change, ctx.stores, memory, text)
+    index, row = await ctx.read(past.known, ctx.stores, [writer.index], key)
+    version, text = await ctx.read(past.text_of, ctx.stores, row["id"], key, request.version or 0)
+    change = await ctx.read(restoring_change, ctx.stores, index, row, text)
     done = await writer.write("restore", key, change)
-    return {**done, "key": key, "path": memory.path, "version": version.number, "was_gone": memory.gone is not None}
+    return {**done, "key": key, "path": row["path"], "version": version.number, "was_gone": row["gone"] is not None}
 
 
 async def _restore_file(writer: WorkspaceWriter, path: str) -> Result:

@@ -88,7 +88,7 @@ async def rm(ctx: HandlerContext, request: methods.RmRequest, call: IncomingCall
     await ctx.catch_up()
     if await writer.repeated():
         return {**await writer.write("rm", key), "hard": hard}
-    memory = (await ctx.read(past.known, ctx.stores, [writer.index], key)).memory if hard else None
+    memory = (await ctx.read(past.known, ctx.stores, [writer.index], key))[1]["id"] if hard else None
     try:
         done = await _remove(writer, await writer.target(key))
     except NotFound:

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from itertools import islice
 from pathlib import PurePosixPath
@@ -33,42 +33,28 @@ MOST_NAMED = 20
 SQL = queries(__file__)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownMemory:
-    """A memory that is in the files, or was."""
-
-    index: WorkspaceIndex
-    memory: int
-    slug: str
-    path: str
-    gone: str | None
-    """When it left the files."""
-
-    @classmethod
-    def of(cls, index: WorkspaceIndex, row: Row) -> KnownMemory:
-        return cls(index, row["id"], row["slug"], row["path"], row["gone"])
+Known = tuple[WorkspaceIndex, Row]
+"""A memory that is in the files, or was: its workspace, and `id`, `slug`, `path` and when it was `gone`."""
 
 
-def known(stores: Stores, indexes: keys.Indexes, key: str) -> KnownMemory:
+def known(stores: Stores, indexes: keys.Indexes, key: str) -> Known:
     """The memory that has a key, else the last one that had it; `key~NUMBER` names one of several."""
     try:
-        return KnownMemory.of(*keys.find_memory(stores, indexes, key))
+        return keys.find_memory(stores, indexes, key)
     except NotFound:
-        rows = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
-        gone = [KnownMemory.of(index, row) for index, row in rows]
-        memory = max(gone, key=lambda one: (one.gone or "", one.memory), default=None)
-        memory = memory or _by_number(stores, indexes, key)
-        if memory is None:
+        gone = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
+        last = max(gone, key=lambda one: (one[1]["gone"] or "", one[1]["id"]), default=None)
+        if (memory := last or _by_number(stores, indexes, key)) is None:
             raise
         return memory
 
 
-def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> KnownMemory | None:
+def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
     row = stores.ledger.reader.execute(SQL["by_number"], (int(parts["number"]),)).fetchone()
-    return next((KnownMemory.of(index, row) for index in indexes if row and index.id == row["workspace"]), None)
+    return next(((index, row) for index in indexes if row and index.id == row["workspace"]), None)
 
 
 # --- versions -----------------------------------------------------------------------------------------------
@@ -77,12 +63,13 @@ def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> KnownMemory |
 def versions(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
     """Every version of a memory, newest first."""
     memory = known(stores, indexes, key)
-    kept = history.versions(stores.ledger.reader, memory.memory)
+    kept = history.versions(stores.ledger.reader, memory[1]["id"])
     return {**_where(memory, key), "versions": [_version(stores, one, one is kept[-1]) for one in reversed(kept)]}
 
 
-def _where(memory: KnownMemory, key: str) -> JsonObject:
-    return {**memory.index.place, "key": key, "path": memory.path, "gone": memory.gone}
+def _where(memory: Known, key: str) -> JsonObject:
+    index, row = memory
+    return {**index.place, "key": key, "path": row["path"], "gone": row["gone"]}
 
 
 def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> JsonObject:
@@ -98,15 +85,15 @@ def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> J
 
 def by_version(stores: Stores, indexes: keys.Indexes, key: str, number: int) -> JsonObject:
     """A memory that is in the files, or was, in one of its versions."""
-    memory = known(stores, indexes, key)
-    version, text = text_of(stores, memory, key, number)
-    last = history.latest(stores.ledger.reader, memory.memory)
-    return keys.shown_version(memory.index, key, asdict(version), text, last == version)
+    index, row = known(stores, indexes, key)
+    version, text = text_of(stores, row["id"], key, number)
+    last = history.latest(stores.ledger.reader, row["id"])
+    return keys.shown_version(index, key, asdict(version), text, last == version)
 
 
-def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple[history.MemoryVersion, str]:
+def text_of(stores: Stores, memory: int, key: str, number: int) -> tuple[history.MemoryVersion, str]:
     """A version and its text; without a number the last text before the current one."""
-    kept = history.versions(stores.ledger.reader, memory.memory)
+    kept = history.versions(stores.ledger.reader, memory)
     with_text = [version for version in kept if version.digest]
     current = kept[-1].digest if kept else None
     fitting = [one for one in with_text if (one.number == number if number else one.digest != current)]
@@ -121,7 +108,7 @@ def text_of(stores: Stores, memory: KnownMemory, key: str, number: int) -> tuple
 def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
     """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
     memory, reader = known(stores, indexes, key), stores.ledger.reader
-    digests = {version.number: version.digest for version in history.versions(reader, memory.memory)}
+    digests = {version.number: version.digest for version in history.versions(reader, memory[1]["id"])}
     new = new or max(digests, default=0)
     old = old or max((number for number in digests if number < new), default=0)
     for number in (old, new):
@@ -132,7 +119,7 @@ def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None,
     lines = difflib.unified_diff(one, other, f"{key}@{old}", f"{key}@{new}")
     diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
     result = {**_where(memory, key), "old": old, "new": new, "diff": diff}
-    return history.with_authors(reader, [(memory.memory, result)])[0]
+    return history.with_authors(reader, [(memory[1]["id"], result)])[0]
 
 
 # --- the log ------------------------------------------------------------------------------------------------

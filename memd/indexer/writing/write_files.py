@@ -18,7 +18,7 @@ from memd.indexer.record import actions
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
-from memd.indexer.views.past import KnownMemory
+from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import digest_of, is_document
 from memd.notes import blocks, names, read, safe_write, sections
 from memd.notes.parse import parse
@@ -282,94 +282,79 @@ def _undo_life_changes(stores: OwnStores, index: OwnIndex, action: int, who: str
     with stores.ledger.write() as connection:
         number = actions.begin(connection, index.id, who, "undo", str(action), request)
         changes = actions.changes_of(connection, action)
-        undoing = _LifeUndo(connection, action, number, who, datetime.now(UTC))
+        restored = 0
         for change in reversed(changes):
-            undoing.restored += getattr(undoing, change.what)(change)
-        if changes and not undoing.restored:
+            restored += _undo_life_change(connection, action, change, number, restored, who)
+        if changes and not restored:
             moved = "it cannot be undone: the memories were moved again since"
             raise Conflict(moved, "memd log KEY shows what happened to each")
-        actions.finish(connection, number, {"paths": [], "conflicts": [], "back": undoing.restored})
+        actions.finish(connection, number, {"paths": [], "conflicts": [], "back": restored})
         actions.mark_undone(connection, action, number)
         stores.ledger.tick(connection)
-    return ActionResult(number, key=str(action), back=undoing.restored)
+    return ActionResult(number, key=str(action), back=restored)
 
 
-@dataclass(slots=True)
-class _LifeUndo:
-    """Undoes one life change after the other: a method for each kind, which returns whether it was still as left."""
-
-    connection: Connection
-    action: int
-    number: int
-    """The undoing action, which keeps life changes of its own."""
-    who: str
-    now: datetime
-    restored: int = 0
-
-    def tier(self, change: actions.LifeChange) -> bool:
-        row = self.connection.execute("SELECT tier, moved FROM memories WHERE id = ?", (change.memory,)).fetchone()
-        if (row["tier"], row["moved"]) != (change.after["tier"], change.after["moved"]):
+def _undo_life_change(
+    connection: Connection, action: int, change: actions.LifeChange, by: int, nth: int, who: str
+) -> bool:
+    """Undo one life change if it is still as the action left it; `by` is the undoing action, which keeps its own."""
+    was, becomes = change.after, change.before
+    if change.what == "tier":
+        row = connection.execute("SELECT tier, moved FROM memories WHERE id = ?", (change.memory,)).fetchone()
+        back = lives.TierMove(change.memory, becomes["tier"], who, f"undo of action {action}")
+        unmoved = (row["tier"], row["moved"]) == (was["tier"], was["moved"])
+        return unmoved and lives.move(connection, by, nth, back, datetime.now(UTC))
+    if change.what == "useful":
+        step = becomes - was
+        (useful,) = connection.execute(SQL["change_useful"], (step, change.memory)).fetchone()
+        was, becomes = useful - step, useful
+    else:
+        as_left = (was[name] for name in ("one", "other", "rel", "removed"))
+        if not connection.execute(SQL["change_edge"], (becomes["removed"], *as_left)).rowcount:
             return False
-        back = lives.TierMove(change.memory, change.before["tier"], self.who, f"undo of action {self.action}")
-        return lives.move(self.connection, self.number, self.restored, back, self.now)
-
-    def useful(self, change: actions.LifeChange) -> bool:
-        step = change.before - change.after
-        (useful,) = self.connection.execute(SQL["change_useful"], (step, change.memory)).fetchone()
-        self._keep(change, useful - step, useful)
-        return True
-
-    def edge(self, change: actions.LifeChange) -> bool:
-        as_left = (change.after[name] for name in ("one", "other", "rel", "removed"))
-        changed = self.connection.execute(SQL["change_edge"], (change.before["removed"], *as_left)).rowcount
-        if changed:
-            self._keep(change, change.after, change.before)
-        return bool(changed)
-
-    def _keep(self, change: actions.LifeChange, before: object, after: object) -> None:
-        actions.keep_change(self.connection, self.number, self.restored, change.memory, change.what, before, after)
+    actions.keep_change(connection, by, nth, change.memory, change.what, was, becomes)
+    return True
 
 
 # --- restoring a version ------------------------------------------------------------------------------------
 
 
-def restoring_change(stores: OwnStores, known: KnownMemory, text: str) -> FileChange:
+def restoring_change(stores: OwnStores, index: WorkspaceIndex, known: Row, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
-    removed = _removed_file(stores.ledger.reader, known)
+    removed = _removed_file(stores.ledger.reader, index.id, known["path"])
 
     def edit(data: bytes | None) -> bytes | None:
         if data is None:
             return sections.in_bytes(lambda old: _new_file(known, old or "", text))(removed)
         return sections.in_bytes(lambda current: _restored(known, current or "", text))(data)
 
-    return FileChange(known.path, edit=edit)
+    return FileChange(known["path"], edit=edit)
 
 
-def _restored(known: KnownMemory, current: str, text: str) -> str:
+def _restored(known: Row, current: str, text: str) -> str:
     """The file with the text in place of its memory's current one, or added where the memory is gone."""
-    if known.gone is not None:
-        if known.slug:
+    if known["gone"] is not None:
+        if known["slug"]:
             return sections.with_new_section(current, text)
-        return sections.with_preamble(known.path, current, text)
+        return sections.with_preamble(known["path"], current, text)
     try:
-        return sections.with_section(known.path, current, known.slug, text)
+        return sections.with_section(known["path"], current, known["slug"], text)
     except KeyError:
-        raise Conflict(f"{known.path} has no such memory any more", "memd sync, then try again") from None
+        raise Conflict(f"{known['path']} has no such memory any more", "memd sync, then try again") from None
 
 
-def _removed_file(connection: Connection, known: KnownMemory) -> bytes:
+def _removed_file(connection: Connection, workspace: int, path: str) -> bytes:
     """The bytes of the file when it was last removed, by whomever."""
-    row = connection.execute(SQL["removed_file"], (known.index.id, known.path)).fetchone()
+    row = connection.execute(SQL["removed_file"], (workspace, path)).fetchone()
     return zlib.decompress(row["removed"]) if row else b""
 
 
-def _new_file(known: KnownMemory, removed: str, text: str) -> str:
+def _new_file(known: Row, removed: str, text: str) -> str:
     """A file with this memory alone, and with what stood before the sections of the removed one."""
-    memories = parse(known.path, removed).memories
-    if [memory.slug for memory in memories] == [known.slug]:
-        return sections.with_section(known.path, removed, known.slug, text)
-    head = sections.before_sections(known.path, removed)
-    day = names.date_of(known.path)
-    if not head and known.slug and day and names.DATE.fullmatch(known.path.rpartition("/")[2].removesuffix(".md")):
+    path, slug = known["path"], known["slug"]
+    if [memory.slug for memory in parse(path, removed).memories] == [slug]:
+        return sections.with_section(path, removed, slug, text)
+    head, day = sections.before_sections(path, removed), names.date_of(path)
+    if not head and slug and day and names.DATE.fullmatch(PurePosixPath(path).name.removesuffix(".md")):
         head = f"{sections.daily_head(day)}\n"
     return head + text + blocks.with_line_ends("\n", removed)
