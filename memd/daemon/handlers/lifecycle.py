@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from sqlite3 import Connection, Row
 from typing import Any, NoReturn
@@ -55,7 +54,7 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
 async def sync_state(ctx: HandlerContext, request: methods.SyncStateRequest, call: IncomingCall) -> Result:
     index = ctx.only_index(request)
     await ctx.scan((index.workspace.ns,))
-    return {**index.place, **asdict(await ctx.write(exchange, ctx.stores, index))}
+    return {**index.place, **await ctx.write(exchange, ctx.stores, index)}
 
 
 DELETED = "deleted"

@@ -27,7 +27,7 @@ from memd.indexer.lifecycle.edges import WITHERED, insert
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, RELATED, ends, strengthened
-from memd.models import RELATIONS, TIERS
+from memd.models import RELATIONS, TIERS, JsonObject
 from memd.notes.merging import original_of
 
 Subject = tuple[str, ...]
@@ -188,25 +188,6 @@ PER_MEMORY = ("accesses", "days", "useful")
 
 
 @dataclass(slots=True)
-class StateExchange:
-    """The result of an exchange."""
-
-    state_file: str
-    """This machine's own, relative to the workspace."""
-    others: int = 0
-    """Files of other machines."""
-    written: int = 0
-    """Lines that were added to our own."""
-    memories: int = 0
-    """Memories whose life changed."""
-    edges: int = 0
-    elsewhere: int = 0
-    """Memories and edges that others know and that are not here."""
-    garbage: list[str] = field(default_factory=list)
-    """Lines that were not understood, and why."""
-
-
-@dataclass(slots=True)
 class _Learned:
     """Which part of the ledger came from others; kept in a setting, by numbers of memories and edges."""
 
@@ -218,17 +199,21 @@ class _Learned:
     """Edges that are only here because another machine's rule made them."""
 
 
-def exchange(stores: Stores, index: WorkspaceIndex) -> StateExchange:
-    """Write what this machine observed, and take in what others did; done twice, it changes nothing."""
+def exchange(stores: Stores, index: WorkspaceIndex) -> JsonObject:
+    """Write what this machine observed, and take in what others did; done twice, it changes nothing.
+
+    Returns what `sync_state` answers, as its declaration describes it.
+    """
     folder, host = index.workspace.root / FOLDER, host_name(stores.ledger.id, index.id)
     # Others write to these folders: a link among them could have us overwrite anything.
     for place in (folder, folder / f"{host}.jsonl"):
         if place.resolve() != index.workspace.root.resolve() / place.relative_to(index.workspace.root):
             raise Refused(f"{place} leads elsewhere", "look at it, and remove the link")
-    done = StateExchange(f"{FOLDER}/{host}.jsonl")
-    states = _states(folder, done)
+    states = _states(folder)
+    garbage = [f"{FOLDER}/{name}.jsonl:{line}: {why}" for name, state in states.items() for line, why in state.garbage]
     mine = states.pop(host, HostState()).known()
-    done.others = len(states)
+    done = {"state_file": f"{FOLDER}/{host}.jsonl", "others": len(states), "memories": 0, "edges": 0, "elsewhere": 0,
+            "garbage": garbage[:LISTED]}  # fmt: skip
     setting, ledger = f"synced:{index.id}", stores.ledger
     with ledger.write() as connection:
         learned = _Learned(**json.loads(ledger.setting(setting) or "{}"))
@@ -240,11 +225,10 @@ def exchange(stores: Stores, index: WorkspaceIndex) -> StateExchange:
         run.learn()
         own = run.own()
         ledger.save_setting(connection, setting, json.dumps(asdict(learned)))
-        if done.memories or done.edges:
+        if done["memories"] or done["edges"]:
             # Search results depend on tiers.
             ledger.tick(connection)
-    _write(folder, host, own, done)
-    return done
+    return {**done, "written": _write(folder, host, own)}
 
 
 def host_name(ledger: str, workspace: int) -> str:
@@ -253,25 +237,25 @@ def host_name(ledger: str, workspace: int) -> str:
     return f"{name[:40]}-{blake2b(f'{ledger}:{workspace}'.encode(), digest_size=4).hexdigest()}"
 
 
-def _states(folder: Path, done: StateExchange) -> dict[str, HostState]:
+def _states(folder: Path) -> dict[str, HostState]:
     """The facts in each machine's file, by its name."""
     states = {}
     for file in sorted(folder.glob("*.jsonl")):
         # A synchroniser's copy of a file is an older state of the same machine.
         if original_of(file.name) is None and not file.name.startswith(".") and not file.is_symlink():
-            states[file.stem] = state = parsed(file.read_text(encoding="utf-8", errors="replace"))
-            done.garbage += [f"{FOLDER}/{file.name}:{line}: {why}" for line, why in state.garbage]
-    done.garbage = done.garbage[:LISTED]
+            states[file.stem] = parsed(file.read_text(encoding="utf-8", errors="replace"))
     return states
 
 
-def _write(folder: Path, host: str, own: Mapping[Subject, Facts], done: StateExchange) -> None:
+def _write(folder: Path, host: str, own: Mapping[Subject, Facts]) -> int:
+    """Write this machine's file; returns how many lines were added."""
     file = folder / f"{host}.jsonl"
     before = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-    text, done.written = updated(before, own)
+    text, written = updated(before, own)
     if text != before:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(file, text.encode(), RIGHTS)
+    return written
 
 
 @dataclass
@@ -283,7 +267,7 @@ class _Run:
     learned: _Learned
     mine: Mapping[Subject, Facts]
     others: dict[Subject, dict[str, Any]]
-    done: StateExchange
+    done: JsonObject
 
     def __post_init__(self) -> None:
         self._read()
@@ -343,10 +327,10 @@ class _Run:
 
     def learn(self) -> None:
         for name, row in self.memories.items():
-            self.done.memories += self._learn_memory(row, self.others.get((name,), {}))
+            self.done["memories"] += self._learn_memory(row, self.others.get((name,), {}))
         known: set[Subject] = {subject for subject in self.others if len(subject) == 1 and subject[0] in self.memories}
         known |= {subject for subject in self.others if len(subject) == 3 and self._learn_edge(subject)}
-        self.done.elsewhere = len(self.others) - len(known)
+        self.done["elsewhere"] = len(self.others) - len(known)
         for subject, row in self.edges.items():
             if str(row["id"]) in self.learned.uses and subject not in known:
                 self._learn_edge(subject)
@@ -397,7 +381,7 @@ class _Run:
             values = (new - old, base, facts.get("used", ""), WITHERED, row["id"])
             self.connection.execute(SQL["use_edge"], values)
             self.learned.uses[str(row["id"])] = new
-            self.done.edges += 1
+            self.done["edges"] += 1
         return True
 
     def _make_edge(self, rel: str, one: int, other: int, facts: Facts) -> Row:
@@ -405,7 +389,7 @@ class _Run:
         insert(self.connection, self.workspace, edge, facts["weight"], BY_RULE, facts["made"])
         row: Row = self.connection.execute(SQL["edge"], edge).fetchone()
         self.learned.made.append(row["id"])
-        self.done.edges += 1
+        self.done["edges"] += 1
         return row
 
     def _forget_edges(self) -> None:
@@ -416,7 +400,7 @@ class _Run:
             if subject is not None and "made" not in self.others.get(subject, {}):
                 self.connection.execute("DELETE FROM edges WHERE id = ?", (number,))
                 self.learned.made.remove(number)
-                self.done.edges += 1
+                self.done["edges"] += 1
 
 
 def subject_of(one: str, rel: str, other: str) -> Subject:
