@@ -259,9 +259,9 @@ RECORD = st.dictionaries(
 )
 
 
-def gathered(file: Path) -> import_sources.SourceFiles | None:
+def gathered(file: Path) -> list[merging.IncomingFile] | None:
     try:
-        return import_sources.gather([file], ["MEMORY.md"], file.parent / "w", 1 << 20, import_sources.SessionFilter())
+        return import_sources.gather([file], ["MEMORY.md"], file.parent / "w", 1 << 20)[0]
     except UsageError:
         return None
 
@@ -278,7 +278,7 @@ def test_records_become_topics_with_names_that_lead_nowhere_else(
     file.write_bytes(b"".join(wire_line(record) for record in records))
     found = gathered(file)
     assert found is not None
-    for incoming in found.incoming_files:
+    for incoming in found:
         path = Path(incoming.path)
         assert not path.is_absolute() and ".." not in path.parts and path.parts[:2] == ("memory", "topics")
         assert "\n" not in incoming.path and len(path.name.encode()) < 250

@@ -17,7 +17,7 @@ from memd.indexer.maintenance import backups
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.transfer import export as exporting
 from memd.indexer.transfer import import_plan, import_sources
-from memd.indexer.transfer.import_plan import ExportedWorkspace, FileImport, ImportPlan
+from memd.indexer.transfer.import_plan import ExportedWorkspace, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes import merging, safe_write
 from memd.protocol.methods.transfer import BackupRequest, ExportRequest, ImportRequest, Incoming, IngestRequest
@@ -91,11 +91,11 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     root = index.workspace.root
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
-    wanted = import_sources.SessionFilter(request.since, request.project)
-    found = await ctx.read(import_sources.gather, sources, files, root, ctx.max_bytes, wanted)
+    asked = sources, files, root, ctx.max_bytes, request.since, request.project
+    found, problems = await ctx.read(import_sources.gather, *asked)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
-    plan = await ctx.read(import_plan.plan, index, found.incoming_files, request.overwrite, known)
-    tally.problems += found.problems
+    plan = await ctx.read(import_plan.plan, index, found, request.overwrite, known)
+    tally.problems += problems
     tally.plans.append((index, plan))
     tally.refuse_nothing()
     tally.refuse_secrets()
@@ -104,9 +104,9 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     return tally.result()
 
 
-def _edit(step: FileImport, overwrite: bool) -> safe_write.Edit:
+def _edit(step: merging.IncomingFile, overwrite: bool) -> safe_write.Edit:
     """Decided anew on the bytes that are there when it is written."""
-    return lambda data: merging.merge_incoming(step.incoming, data, overwrite).data
+    return lambda data: merging.merge_incoming(step, data, overwrite).data
 
 
 async def _restore(ctx: HandlerContext, index: OwnIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
@@ -160,7 +160,7 @@ class ImportTally:
         ctx, request = self.ctx, self.request
         for nth in range(0, len(plan.steps), BATCH):
             steps = plan.steps[nth : nth + BATCH]
-            changes = tuple(FileChange(step.incoming.path, edit=_edit(step, request.overwrite)) for step in steps)
+            changes = tuple(FileChange(step.path, edit=_edit(step, request.overwrite)) for step in steps)
             request_id = f"{request.request_id}:{index.workspace.ns}:{nth}" if request.request_id else ""
             action = WriteAction(what, request.author, changes, request=request_id)
             done = await ctx.write(import_files, ctx.worker, index, action, steps)
@@ -171,7 +171,7 @@ class ImportTally:
 
     def result(self) -> Result:
         indexes, plans = [index for index, _ in self.plans], [plan for _, plan in self.plans]
-        paths = [step.incoming.path for plan in plans for step in plan.steps]
+        paths = [step.path for plan in plans for step in plan.steps]
         kept = [{"ns": index.workspace.ns, **conflict} for index, plan in self.plans for conflict in plan.conflicts]
         problems = [*self.problems, *(problem for plan in plans for problem in plan.problems)]
         return {

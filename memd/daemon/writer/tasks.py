@@ -28,11 +28,11 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.ledger import Ledger, LedgerPlace
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
-from memd.indexer.transfer import import_plan
 from memd.indexer.writing import write_files
 from memd.indexer.writing.write_files import ActionResult, WriteAction
 from memd.models import is_document
 from memd.notes import documents, parse, safe_write
+from memd.notes.merging import IncomingFile
 
 log = logging.getLogger("memd.tasks")
 
@@ -175,9 +175,7 @@ def recover_actions(worker: Worker) -> list[str]:
 # --- imports --------------------------------------------------------------------------------------------------
 
 
-def import_files(
-    worker: Worker, index: OwnIndex, action: WriteAction, steps: Sequence[import_plan.FileImport]
-) -> ActionResult:
+def import_files(worker: Worker, index: OwnIndex, action: WriteAction, steps: Sequence[IncomingFile]) -> ActionResult:
     """Write one batch of an import and index it, so that the memories are there for what is restored next."""
     done = write_files.perform(worker.stores, index, action)
     if not done.repeated:
@@ -188,12 +186,11 @@ def import_files(
     return done
 
 
-def _keep_time(index: OwnIndex, step: import_plan.FileImport) -> None:
+def _keep_time(index: OwnIndex, step: IncomingFile) -> None:
     """A new file keeps the time that it had: it is the day of a note that names none."""
-    modified = step.incoming.modified
-    if step.new and modified and modified < datetime.now().timestamp():
+    if 0 < step.modified < datetime.now().timestamp():
         with suppress(OSError):
-            os.utime(safe_write.place_of(index.workspace.root, step.incoming.path), (modified, modified))
+            os.utime(safe_write.place_of(index.workspace.root, step.path), (step.modified, step.modified))
 
 
 # --- the text index -------------------------------------------------------------------------------------------

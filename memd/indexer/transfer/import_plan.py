@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -92,19 +92,12 @@ def _incoming(file: JsonObject) -> IncomingFile:
 # --- planning -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FileImport:
-    """One file that would change."""
-
-    incoming: IncomingFile
-    new: bool
-
-
 @dataclass(slots=True)
 class ImportPlan:
     """The effect of an import on one workspace."""
 
-    steps: list[FileImport] = field(default_factory=list)
+    steps: list[IncomingFile] = field(default_factory=list)
+    """The files that would change; only a new one has a time, which it keeps."""
     added: int = 0
     replaced: int = 0
     same: int = 0
@@ -120,7 +113,7 @@ class ImportPlan:
             key = f"{incoming.path}#{memory.slug}" if memory.slug else incoming.path
             self.conflicts.append({"key": key, "place": memory.place, "why": why})
         if outcome.data != data:
-            self.steps.append(FileImport(incoming, data is None))
+            self.steps.append(incoming if data is None else replace(incoming, modified=0.0))
             self.added += len(outcome.added)
             self.replaced += len(outcome.replaced)
             self.secrets += _secrets(incoming, outcome, data is None)

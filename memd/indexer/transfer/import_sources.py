@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
@@ -51,14 +51,6 @@ RUNNING_SECONDS = 120
 FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 
 
-@dataclass(slots=True)
-class SourceFiles:
-    """The findings in some places: files for this workspace, and files that could not be read."""
-
-    incoming_files: list[merging.IncomingFile] = field(default_factory=list)
-    problems: list[JsonObject] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class PathMapping:
     """How the files of one place get their paths in the workspace."""
@@ -69,37 +61,30 @@ class PathMapping:
     """Stems of the workspace's own files: a second file of that stem would change the keys of their memories."""
     root: Path
     max_bytes: int
-    wanted: SessionFilter
+    since: str
+    """Only sessions of this day, month or year, or later."""
+    project: str
+    """Only sessions in a folder whose path has this in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
-    """Which sessions are taken in."""
-
-    since: str = ""
-    """A day, a month or a year."""
-    project: str = ""
-    """A part of the path of the folder in which the agent worked."""
-
-    def fits(self, session: sessions.Session) -> bool:
-        return session.day >= self.since and self.project.casefold() in session.folder.casefold()
-
-
-def gather(places: list[Path], files: Sequence[str], root: Path, max_bytes: int, wanted: SessionFilter) -> SourceFiles:
-    """Everything in these files and folders that can be a memory of the workspace at `root`, which has `files`."""
+def gather(
+    places: list[Path], files: Sequence[str], root: Path, max_bytes: int, since: str = "", project: str = ""
+) -> tuple[list[merging.IncomingFile], list[JsonObject]]:
+    """Everything in these files and folders that can be a memory of the workspace at `root`, which has `files`; and the
+    files that could not be read."""
     taken = frozenset(PurePosixPath(path).stem for path in files if not path.startswith(f"{HOME}/"))
-    result, topics = SourceFiles(), set[str]()
+    found, problems, topics = list[merging.IncomingFile](), list[JsonObject](), set[str]()
     for place in places:
         if not place.exists():
             raise NotFound(f"there is no {place}", "name a folder, a Markdown file or a file of JSON lines")
-        mapping = PathMapping(name_of(place), layout_of(files), taken, root.resolve(), max_bytes, wanted)
+        mapping = PathMapping(name_of(place), layout_of(files), taken, root.resolve(), max_bytes, since, project)
         for file, path in _files(place):
             try:
                 _check_inside(place, file)
-                _take(result, mapping, file, path, topics)
+                found += _notes(mapping, file, path, topics, problems)
             except (OSError, sqlite3.Error, SkippedFile, UnreadableFile) as error:
-                result.problems.append({"path": str(file), "why": str(error)})
-    return result
+                problems.append({"path": str(file), "why": str(error)})
+    return found, problems
 
 
 def _check_inside(place: Path, file: Path) -> None:
@@ -109,15 +94,16 @@ def _check_inside(place: Path, file: Path) -> None:
         raise SkippedFile(LINK)
 
 
-def _take(result: SourceFiles, mapping: PathMapping, file: Path, path: PurePosixPath, topics: set[str]) -> None:
-    if (found := _sessions(file)) is not None:
-        result.incoming_files += _session_notes(mapping, file, found)
-    elif is_database(file):
-        result.incoming_files += _database_notes(mapping, file)
-    elif file.suffix in RECORDS:
-        _take_records(result, mapping, file, topics)
-    else:
-        result.incoming_files += _markdown_notes(mapping, file, path)
+def _notes(
+    mapping: PathMapping, file: Path, path: PurePosixPath, topics: set[str], problems: list[JsonObject]
+) -> list[merging.IncomingFile]:
+    if (sessions := _sessions(file)) is not None:
+        return list(_session_notes(mapping, file, sessions))
+    if is_database(file):
+        return list(_database_notes(mapping, file))
+    if file.suffix in RECORDS:
+        return list(_record_notes(mapping, file, topics, problems))
+    return list(_markdown_notes(mapping, file, path))
 
 
 # --- finding ------------------------------------------------------------------------------------------------
@@ -255,13 +241,10 @@ def _fact(head: str, name: str) -> str:
 
 
 def _summaries(index: Path) -> dict[str, str]:
-    if index.is_symlink():
-        return {}
-    try:
-        text = decode(index.read_bytes())
-    except OSError:
-        return {}
-    return {entry.topic.casefold(): entry.summary for entry in read_index(text).entries}
+    with suppress(OSError):
+        text = "" if index.is_symlink() else decode(index.read_bytes())
+        return {entry.topic.casefold(): entry.summary for entry in read_index(text).entries}
+    return {}
 
 
 def _general(text: str) -> str:
@@ -295,7 +278,8 @@ def _sessions(file: Path) -> list[sessions.Session] | None:
 def _session_notes(mapping: PathMapping, file: Path, found: list[sessions.Session]) -> Iterator[merging.IncomingFile]:
     """A note for each session that is wanted and in which somebody asked something."""
     for session in found:
-        if session.exchanges and mapping.wanted.fits(session):
+        there = session.day >= mapping.since and mapping.project.casefold() in session.folder.casefold()
+        if session.exchanges and there:
             target = f"{SESSIONS}/{file_name(sessions.name_of(session))}.md"
             ended = session.exchanges[-1].at.timestamp()
             yield merging.read_incoming(target, sessions.note_of(session).encode("utf-8", "replace"), str(file), ended)
@@ -325,12 +309,14 @@ def _database_notes(mapping: PathMapping, file: Path) -> Iterator[merging.Incomi
 # --- records ------------------------------------------------------------------------------------------------
 
 
-def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, taken: set[str]) -> None:
+def _record_notes(
+    mapping: PathMapping, file: Path, taken: set[str], problems: list[JsonObject]
+) -> Iterator[merging.IncomingFile]:
     """Each record becomes a topic; records with the same key get different names."""
     for line, record in _records(file, decode(read_file(file, mapping.max_bytes).data)):
         content, key = _first(record, "content", "text", "memory", "body", "value"), _first(record, "key", "id", "name")
         if not content.strip():
-            result.problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
+            problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
             continue
         name = file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
         target = mapping.layout.topic(_unused(name, taken))
@@ -338,7 +324,7 @@ def _take_records(result: SourceFiles, mapping: PathMapping, file: Path, taken: 
         note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         items = tuple(replace(item, line=line) for item in incoming.items)
-        result.incoming_files.append(replace(incoming, items=items))
+        yield replace(incoming, items=items)
 
 
 def _unused(name: str, taken: set[str]) -> str:
