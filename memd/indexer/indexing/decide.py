@@ -130,7 +130,8 @@ class _Decision:
         self.kept: set[int] = set()
         self.departed: dict[str, list[tuple[MemoryRow, set[str]]]] = {}
         """By a text, the memories that are gone and had it; others may have taken one before the next transaction."""
-        self.pool = ChunkPool(())
+        self.pool: dict[str, list[ChunkRow]] = {}
+        """By their texts, the chunks that were there before; those that no memory takes are dropped."""
 
     def step(self, connection: Connection) -> LedgerChanges:
         """One transaction."""
@@ -183,7 +184,7 @@ class _Decision:
         # An editor that empties a file before it writes it removed nothing.
         history.forget_removals(connection, {row.id for _, row in emptied} & set(matches.values()))
         self.digests = {row.id: row.digest for row in known}
-        self.kept, self.pool = set(matches.values()), ChunkPool(old_chunks)
+        self.kept, self.pool = set(matches.values()), grouped((row.digest, row) for row in old_chunks)
         self.left.extend((parsed, matches.get(place)) for place, parsed in enumerate(new))
 
     def _take(self, parsed: ParsedMemory, match: int | None, changes: LedgerChanges) -> None:
@@ -194,7 +195,7 @@ class _Decision:
                 match, self.digests[back.id] = back.id, back.digest
         number = self._save_memory(parsed, match)
         self.kept.add(number)
-        added = self._save_chunks(parsed, number, self.pool)
+        added = self._save_chunks(parsed, number)
         changes.added += added
         if added and self.digests.get(number) != parsed.digest:
             changes.saved.append(SavedMemory(number, number not in self.digests, tuple(added)))
@@ -229,7 +230,7 @@ class _Decision:
     def _finish(self, changes: LedgerChanges) -> None:
         """Drop what no memory took, and say that the files are read."""
         self._let_go([(path, row.id) for path, row in self.old if row.id not in self.kept])
-        changes.dropped = self.pool.left()
+        changes.dropped = [row.id for rows in self.pool.values() for row in rows]
         catalog.drop_chunks(self.connection, changes.dropped)
         catalog.drop_files(self.connection, self.gone)
         for path, (row, _) in self.batch.notes.items():
@@ -299,13 +300,15 @@ class _Decision:
             history.add(self.connection, version, memory.text)
         return number
 
-    def _save_chunks(self, parsed: ParsedMemory, memory: int, pool: ChunkPool) -> list[tuple[int, Chunk]]:
+    def _save_chunks(self, parsed: ParsedMemory, memory: int) -> list[tuple[int, Chunk]]:
         """Save a memory's chunks; returns those that were not there before."""
         added: list[tuple[int, Chunk]] = []
         for chunk, digest in zip(parsed.memory.chunks, parsed.chunks, strict=True):
-            known = pool.take(digest, memory)
-            if known is not None:
-                catalog.move_chunk(self.connection, known, parsed.file.id, memory, chunk)
+            if rows := self.pool.get(digest):
+                # One with exactly this text, preferably of the same memory.
+                known = next((row for row in rows if row.memory == memory), rows[0])
+                rows.remove(known)
+                catalog.move_chunk(self.connection, known.id, parsed.file.id, memory, chunk)
             else:
                 number = catalog.add_chunk(self.connection, self.index.id, parsed.file.id, memory, chunk)
                 added.append((number, chunk))
@@ -388,22 +391,3 @@ def match_memories(
                 rows.remove(match)
         left = [row for rows in waiting.values() for row in rows]
     return matches
-
-
-class ChunkPool:
-    """The chunks that were there before; those that no memory takes are dropped."""
-
-    def __init__(self, rows: Iterable[ChunkRow]) -> None:
-        self._by_digest = grouped((row.digest, row) for row in rows)
-
-    def take(self, digest: str, memory: int) -> int | None:
-        """A chunk with exactly this text, preferably of the same memory."""
-        rows = self._by_digest.get(digest)
-        if not rows:
-            return None
-        row = next((row for row in rows if row.memory == memory), rows[0])
-        rows.remove(row)
-        return row.id
-
-    def left(self) -> list[int]:
-        return [row.id for rows in self._by_digest.values() for row in rows]
