@@ -139,7 +139,14 @@ class Reference:
     """The encoder written out with numpy, to hold the graphs against."""
 
     def __init__(self, pack):
-        self.tensors = {name: each.dequantised() for name, each in granite.read_tensors(pack).items()}
+        self.tensors = {name: self.dequantised(each) for name, each in granite.read_tensors(pack).items()}
+
+    @staticmethod
+    def dequantised(tensor):
+        if tensor.scales is None:
+            return tensor.values
+        values, scales = tensor.grouped()
+        return (values * scales[..., None]).reshape(tensor.values.shape)
 
     def linear(self, x, name):
         return x @ self.tensors[f"{name}.w"].T + self.tensors[f"{name}.b"]

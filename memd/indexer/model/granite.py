@@ -55,14 +55,6 @@ class Tensor:
         assert self.scales is not None, "the pack has it in 8 bits"
         return self.values.reshape(*self.scales.shape, -1), self.scales
 
-    def dequantised(self) -> NDArray[np.float32]:
-        """The values as plain f32."""
-        if self.scales is None:
-            return self.values
-        values, scales = self.grouped()
-        product: NDArray[np.float32] = values * scales[..., None]
-        return product.reshape(self.values.shape)
-
     def rows(self, part: slice) -> Tensor:
         """Some of the rows."""
         return Tensor(self.values[part], None if self.scales is None else self.scales[part])
@@ -172,8 +164,8 @@ class _Writer:
         return self.weight("const" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def plain(self, name: str) -> str:
-        """A tensor of the pack as f32."""
-        return self.weight(name, self.tensors[name].dequantised())
+        """A tensor that the pack has as f32."""
+        return self.weight(name, self.tensors[name].values)
 
     def embeddings(self) -> str:
         """Words plus positions, normalised."""
