@@ -48,8 +48,11 @@ class PackedContext:
     """The packed memories, and how many did not fit."""
 
     packed: list[PackedMemory] = field(default_factory=list)
-    tokens: int = 0
     dropped: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.tokens for one in self.packed)
 
     @property
     def memories(self) -> set[int]:
@@ -58,10 +61,6 @@ class PackedContext:
     @property
     def overflowed(self) -> bool:
         return self.dropped > 0 or any(one.squeezed for one in self.packed)
-
-    def take(self, group: Sequence[PackedMemory]) -> None:
-        self.packed += group
-        self.tokens += sum(one.tokens for one in group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Packer:
             if memory in context.memories:
                 continue
             group = self._group(context, memory, phase, budget - context.tokens)
-            context.take(group)
+            context.packed += group
             misses = 0 if group else misses + 1
             context.dropped += not group
             if misses >= MISSES:
