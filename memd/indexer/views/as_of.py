@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
@@ -137,10 +137,7 @@ def _then(stores: Stores, ask: Ask, when: str, connection: Connection, folder: P
     # One transaction: what is copied belongs together.
     connection.execute("BEGIN")
     for ns in ask.ns:
-        index = stores.index(ns)
-        past = _PastWorkspace(connection, index, when, -len(numbers))
-        text = _PastText(past.postings(folder / str(index.id)))
-        indexes[ns] = _PastIndex(then, index, text, past.mirror(stores))
+        past = indexes[ns] = _PastIndex(then, stores.index(ns), when, -len(numbers), folder, stores.serving)
         numbers |= past.numbers
     connection.execute("COMMIT")
     then.indexes = indexes
@@ -158,11 +155,20 @@ class _PastText(TextIndex):
 
 
 class _PastIndex(WorkspaceIndex):
-    """A workspace with the words and vectors of that time, and the files of today."""
+    """A workspace with the words and vectors of that time, and the files of today; its rows are copied on creation."""
 
-    def __init__(self, then: Stores, now: WorkspaceIndex, text: TextIndex, mirror: Mirror | None) -> None:
+    def __init__(
+        self, then: Stores, now: WorkspaceIndex, when: str, last: int, folder: Path, model: ActiveModel | None
+    ) -> None:
+        """Chunks of former texts get numbers below `last`."""
         super().__init__(then, now.id, now.workspace)
-        self._now, self._text, self._mirror = now, text, mirror
+        self.connection, self._now, self._last = then.ledger.reader, now, last
+        self.numbers: dict[int, int] = {}
+        """The version of each chunk."""
+        self._old: list[tuple[int, Chunk]] = []
+        self._copy_rows(when)
+        self._text = _PastText(self._postings(folder / str(self.id)))
+        self._mirror = self._vectors(model) if model is not None else None
 
     @property
     def text(self) -> TextIndex:
@@ -182,28 +188,15 @@ class _PastIndex(WorkspaceIndex):
     def local_mirror(self, model: ActiveModel) -> Mirror | None:
         return self._mirror if self._mirror is not None and self._mirror.model == model.id else None
 
-
-@dataclass(slots=True)
-class _PastWorkspace:
-    """One workspace as it was; its rows are copied on creation."""
-
-    connection: Connection
-    index: WorkspaceIndex
-    when: str
-    last: int
-    """Chunks of former texts get numbers below this one."""
-    numbers: dict[int, int] = field(default_factory=dict)
-    old: list[tuple[int, Chunk]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        run, index = self.connection.execute, self.index
-        run("INSERT INTO temp.files SELECT * FROM main.files WHERE workspace = ?", (index.id,))
-        rows = current(self.connection, index.id, self.when)
+    def _copy_rows(self, when: str) -> None:
+        run = self.connection.execute
+        run("INSERT INTO temp.files SELECT * FROM main.files WHERE workspace = ?", (self.id,))
+        rows = current(self.connection, self.id, when)
         versions = {row["memory"]: row["number"] for row in rows if row["now"]}
         for table, column in (("memories", "id"), ("chunks", "memory")):
             copied = f"INSERT INTO temp.{table} SELECT * FROM main.{table} WHERE {column} AMONG ?"
             catalog.among(self.connection, copied, versions)
-        chunks = run("SELECT id, memory FROM temp.chunks WHERE workspace = ?", (index.id,)).fetchall()
+        chunks = run("SELECT id, memory FROM temp.chunks WHERE workspace = ?", (self.id,)).fetchall()
         self.numbers |= {row["id"]: versions[row["memory"]] for row in chunks}
         for row in rows:
             if not row["now"]:
@@ -219,13 +212,13 @@ class _PastWorkspace:
         file = self._file(row["path"])
         self._memory(row, note.memories[0], file)
         for chunk in note.memories[0].chunks:
-            self.last -= 1
+            self._last -= 1
             heading = json.dumps(chunk.heading, ensure_ascii=False)
             said = (heading, chunk.context, chunk.text, catalog.digest_of_chunk(chunk))
             place = (file, row["memory"], chunk.start_line, chunk.end_line)
-            self.connection.execute(SQL["add_chunk"], (self.last, self.index.id, *place, *said))
-            self.old.append((self.last, chunk))
-            self.numbers[self.last] = row["number"]
+            self.connection.execute(SQL["add_chunk"], (self._last, self.id, *place, *said))
+            self._old.append((self._last, chunk))
+            self.numbers[self._last] = row["number"]
 
     def _memory(self, row: Row, then: Memory, file: int) -> None:
         run = self.connection.execute
@@ -238,7 +231,7 @@ class _PastWorkspace:
 
     def _file(self, path: str) -> int:
         """The number of a file, which may no longer exist."""
-        run, key = self.connection.execute, (self.index.id, path)
+        run, key = self.connection.execute, (self.id, path)
         known = run("SELECT id FROM temp.files WHERE workspace = ? AND path = ?", key).fetchone()
         if known:
             return int(known["id"])
@@ -246,33 +239,30 @@ class _PastWorkspace:
         run(SQL["add_file"], (number, *key, PurePosixPath(path).stem))
         return number
 
-    def postings(self, folder: Path) -> Postings:
+    def _postings(self, folder: Path) -> Postings:
         """The index as it is now, without chunks that came later, and with the words of former texts."""
         ids = np.array([number for number in self.numbers if number > 0], np.int64)
-        now = self.index.text.postings()
+        now = self._now.text.postings()
         parts = []
         for base, segment in zip(bases(now.segments), now.segments, strict=True):
             span = slice(int(base), int(base) + segment.size)
             parts.append((segment, np.flatnonzero(~(now.live[span] & np.isin(now.chunks[span], ids)))))
-        if self.old:
+        if self._old:
             index = TextIndex(folder)
-            index.apply(self.old, ())
+            index.apply(self._old, ())
             parts += [(segment, np.zeros(0, np.int64)) for segment in index.postings().segments]
         lists: Lists = PostingCache(MOST_POSTINGS)
         return Postings(parts, lists)
 
-    def mirror(self, stores: Stores) -> Mirror | None:
+    def _vectors(self, model: ActiveModel) -> Mirror:
         """The vectors; those of former texts are computed, up to a limit."""
-        model = stores.serving
-        if model is None:
-            return None
         embedder = model.embedder
         mirror = Mirror(embedder.dims, model.id)
         known: set[int] = set()
-        for ids, vectors in vector_table.of_workspace(self.connection, model.id, self.index.id, embedder.dims):
+        for ids, vectors in vector_table.of_workspace(self.connection, model.id, self.id, embedder.dims):
             mirror.add(ids, vectors)
             known.update(ids)
-        missing = [(number, chunk) for number, chunk in self.old if number not in known][:MOST_EMBEDDED]
+        missing = [(number, chunk) for number, chunk in self._old if number not in known][:MOST_EMBEDDED]
         if missing:
             texts = [vector_table.embedded_text(chunk.heading, chunk.context, chunk.text) for _, chunk in missing]
             with suppress(ModelUnavailable):
