@@ -126,14 +126,11 @@ def pair_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.enabled and rule.of_pairs)
 
 
-def similar_enough(rule: Rule, similarity: float) -> bool:
-    """Whether two memories are as similar as a pair rule requires."""
-    return all(COMPARE[one.op](similarity, one.value) for one in rule.when if one.field == "similarity")
-
-
-def applies_to(rule: Rule, life: Life, now: datetime) -> bool:
-    """Whether a memory meets the conditions of a pair rule, similarity aside."""
-    return all(_holds(condition, life, (), now) for condition in rule.when if condition.field != "similarity")
+def applies_to_pair(rule: Rule, similarity: float, both: Iterable[Life], now: datetime) -> bool:
+    """Whether two memories are as similar as a pair rule requires, and each meets its other conditions."""
+    enough = all(COMPARE[one.op](similarity, one.value) for one in rule.when if one.field == "similarity")
+    others = [condition for condition in rule.when if condition.field != "similarity"]
+    return enough and all(_holds(condition, life, (), now) for life in both for condition in others)
 
 
 def evaluate(life: Life, rules: Iterable[Rule], now: datetime, feedback: bool) -> RuleMatch | None:

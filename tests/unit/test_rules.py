@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memd.lifecycle.lives import Life
 from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
 from memd.lifecycle.rule_book import parse
-from memd.lifecycle.rules import Rule, RuleMatch, applies_to, evaluate, pair_rules, similar_enough
+from memd.lifecycle.rules import Rule, RuleMatch, applies_to_pair, evaluate, pair_rules
 from memd.models import TIERS
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -260,9 +260,11 @@ def test_the_similarity_pass_is_one_of_its_own() -> None:
     assert [rule.action.verb for rule in pair_rules(BUILT_IN)] == ["dedup", "refine", "link"]
     assert judged(life(), pair_rules(BUILT_IN)) is None
     for name, border in (("dedup-all", 0.92), ("merge-similar", 0.9)):
-        assert [similar_enough(NAMES[name], border + step) for step in (-1e-9, 0, 1e-9)] == [False, False, True]
-    assert [applies_to(NAMES["merge-similar"], life(tier), NOW) for tier in ("stm", "ltm")] == [True, False]
-    assert all(applies_to(NAMES["dedup-all"], life(tier), NOW) for tier in TIERS)
+        for step, enough in ((-1e-9, False), (0, False), (1e-9, True)):
+            assert applies_to_pair(NAMES[name], border + step, [], NOW) is enough
+    for tier, merges in (("stm", True), ("ltm", False)):
+        assert applies_to_pair(NAMES["merge-similar"], 1.0, [life("stm"), life(tier)], NOW) is merges
+    assert all(applies_to_pair(NAMES["dedup-all"], 1.0, [life("stm"), life(tier)], NOW) for tier in TIERS)
 
 
 # --- once is enough ---------------------------------------------------------------------------------------------

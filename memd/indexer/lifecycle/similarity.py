@@ -30,7 +30,7 @@ from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, VectorIndex, WorkspaceIndex
 from memd.lifecycle.lives import BY_RULE, DORMANT, OBSERVED, REFINES, RELATED, ends, strengthened
-from memd.lifecycle.rules import Rule, applies_to, pair_rules, similar_enough
+from memd.lifecycle.rules import Rule, applies_to_pair, pair_rules
 from memd.models import Tier, grouped
 from memd.notes import names
 from memd.prose import SENTENCE
@@ -295,14 +295,11 @@ def judge(connection: Connection, pairs: Sequence[SimilarPair], rules: Sequence[
     keep = next((rule.action.keep for rule in pair_rules(rules) if rule.action.verb == SAME), "")
     found, life_of = list(verdicts(connection, pairs, keep)), cache(partial(lives.life_of, connection))
 
-    def matches(rule: Rule, pair: SimilarPair) -> bool:
-        both = map(life_of, (pair.one, pair.other))
-        return similar_enough(rule, pair.similarity) and all(applies_to(rule, life, now) for life in both)
-
     judged = JudgedPairs(doubtful=[(one, other) for verdict, one, other, _ in found if verdict == DOUBT])
     for rule in pair_rules(rules):
         for verdict, one, other, pair in found:
-            if verdict != rule.action.verb or not matches(rule, pair):
+            both = map(life_of, (pair.one, pair.other))
+            if verdict != rule.action.verb or not applies_to_pair(rule, pair.similarity, both, now):
                 continue
             if verdict == REFINE:
                 judged.refined.append((one, other))
@@ -386,68 +383,52 @@ def verdicts(connection: Connection, pairs: Sequence[SimilarPair], keep: str = "
         one, other = texts.get(pair.one), texts.get(pair.other)
         if one is None or other is None:
             continue
-        earlier, later = sorted((one, other), key=lambda text: (text.date, text.memory))
+        earlier, later = sorted((one, other), key=lambda row: (row["date"], row["memory"]))
         if refines(later, earlier):
-            yield REFINE, later.memory, earlier.memory, pair
+            yield REFINE, later["memory"], earlier["memory"], pair
         elif pair.similarity < MERGE:
             continue
-        elif _numbers(one.text) != _numbers(other.text):
-            if _words_in_common(one.text, other.text) >= MOSTLY:
+        elif _numbers(one["text"]) != _numbers(other["text"]):
+            if _words_in_common(one["text"], other["text"]) >= MOSTLY:
                 yield DOUBT, pair.one, pair.other, pair
-        elif pair.similarity >= DEDUP and same_words(one.text, other.text) and _one_writer(one, other):
-            stays, goes = sorted((one, other), key=lambda text: text.precedence(keep))
-            if not goes.exempt and not {stays.memory, goes.memory} & gone:
-                gone.add(goes.memory)
-                yield SAME, stays.memory, goes.memory, pair
+        elif pair.similarity >= DEDUP and same_words(one["text"], other["text"]) and _one_writer(one, other):
+            stays, goes = sorted((one, other), key=partial(_precedence, keep))
+            # Pinned memories and `MEMORY.md` never become dormant.
+            exempt = goes["pinned"] or goes["role"] == "memory"
+            if not exempt and not {stays["memory"], goes["memory"]} & gone:
+                gone.add(goes["memory"])
+                yield SAME, stays["memory"], goes["memory"], pair
 
 
 MOSTLY = 0.6
 """The least share of words, numbers aside, that two texts have in common if only a number changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _MemoryText:
-    """A memory's text, and what decides which of two stays."""
-
-    memory: int
-    role: str
-    pinned: int
-    heading: str
-    date: str
-    first_seen: str
-    importance: float
-    text: str
-
-    @property
-    def exempt(self) -> bool:
-        """Pinned memories and `MEMORY.md` never become dormant."""
-        return bool(self.pinned) or self.role == "memory"
-
-    def precedence(self, keep: str) -> tuple[float | str, ...]:
-        """Sorts the memory that stays first: pinned, `MEMORY.md`, a topic, then as `keep` says, then the older one."""
-        important = -self.importance if keep == "highest-importance" else 0.0
-        age = -datetime.fromisoformat(self.first_seen).timestamp() if keep == "newest" else 0.0
-        lasting = (not self.pinned, self.role != "memory", self.role != "topic")
-        return (*lasting, important, age, self.first_seen, self.memory)
+def _precedence(keep: str, row: Row) -> tuple[float | str, ...]:
+    """Sorts the memory that stays first: pinned, `MEMORY.md`, a topic, then as `keep` says, then the older one."""
+    important = -row["importance"] if keep == "highest-importance" else 0.0
+    age = -datetime.fromisoformat(row["first_seen"]).timestamp() if keep == "newest" else 0.0
+    lasting = (not row["pinned"], row["role"] != "memory", row["role"] != "topic")
+    return (*lasting, important, age, row["first_seen"], row["memory"])
 
 
-def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, _MemoryText]:
-    rows = connection.execute(SQL["texts"], (json.dumps(sorted(memories)),))
-    return {row["memory"]: _MemoryText(**dict(row)) for row in rows}
+def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, Row]:
+    """The text of each memory, and what decides which of two stays."""
+    return {row["memory"]: row for row in connection.execute(SQL["texts"], (json.dumps(sorted(memories)),))}
 
 
-def refines(later: _MemoryText, earlier: _MemoryText) -> bool:
+def refines(later: Row, earlier: Row) -> bool:
     """Whether a note updates an earlier one: the same heading, and a sentence that says something else of the same.
 
     Only dated notes: lasting files are edited in place.
     """
-    dated = "memory" not in (later.role, earlier.role) and "" < earlier.date < later.date
-    if not (dated and later.heading.strip() and later.heading.casefold() == earlier.heading.casefold()):
+    dated = "memory" not in (later["role"], earlier["role"]) and "" < earlier["date"] < later["date"]
+    if not (dated and later["heading"].strip() and later["heading"].casefold() == earlier["heading"].casefold()):
         return False
     return _one_writer(later, earlier) and any(
         _words_in_common(one, other) >= MOSTLY and not same_words(one, other)
-        for one in _sentences(later.text)
-        for other in _sentences(earlier.text)
+        for one in _sentences(later["text"])
+        for other in _sentences(earlier["text"])
     )
 
 
@@ -456,8 +437,8 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in found if len(WORD.findall(sentence)) >= FEWEST_WORDS][:MOST_SENTENCES]
 
 
-def _one_writer(one: _MemoryText, other: _MemoryText) -> bool:
-    return one.role == other.role or {one.role, other.role} <= ONE_WRITER
+def _one_writer(one: Row, other: Row) -> bool:
+    return one["role"] == other["role"] or {one["role"], other["role"]} <= ONE_WRITER
 
 
 # --- texts --------------------------------------------------------------------------------------------------
