@@ -196,22 +196,19 @@ class AsyncClient(RpcSession, AsyncRemoteMethods):
         if isinstance(self._link, AsyncConnection):
             self._link.wake()
 
-    async def _connect(self) -> Any:
-        if not self._remote:
-            return await AsyncConnection.to(self.path, self._timeout)
-        from memd.protocol.http_connection import AsyncHttpConnection
+    async def _to_socket(self) -> Any:
+        return await AsyncConnection.to(self.path, self._timeout)
 
-        return AsyncHttpConnection(*self._hub_arguments())
-
-    async def _send(self, data: bytes) -> None:
-        if self._link is None:
-            raise Closed
-        await self._link.send(data)
-
-    async def _next(self, patience: float | None) -> bytes:
-        if self._link is None:
-            raise Closed
-        return await self._link.line(patience)
+    async def _through_link(self, method: str, argument: Any) -> Any:
+        if not self._remote or self._link is None:
+            return await super()._through_link(method, argument)
+        try:
+            # A connection to a hub blocks: each exchange waits in a thread.
+            return await asyncio.to_thread(getattr(self._link, method), argument)
+        except asyncio.CancelledError:
+            # The thread goes on with that connection until its answer comes; the next call makes another one.
+            self._link = None
+            raise
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -70,9 +70,7 @@ class RpcSession:
 
     if TYPE_CHECKING:
         # What a link can do; each kind of client has its own.
-        async def _connect(self) -> Any: ...
-        async def _send(self, data: bytes) -> None: ...
-        async def _next(self, patience: float | None) -> bytes: ...
+        async def _to_socket(self) -> Any: ...
         async def _pause(self, seconds: float) -> None: ...
         async def _do(self, work: Callable[[], None]) -> None:
             """Something that takes seconds, such as starting a daemon."""
@@ -144,7 +142,7 @@ class RpcSession:
             return await self._ask_and_greet(asked)
         call_id, line = self._line(asked.method, asked.params)
         asked.in_doubt = asked.known.writes
-        await self._send(line)
+        await self._through_link("send", line)
         return await self._receive(call_id, asked)
 
     async def _ask_and_greet(self, asked: Call) -> dict[str, Any]:
@@ -169,10 +167,6 @@ class RpcSession:
         """Whether a hub is asked, at an address of the web."""
         return self.path.startswith(("http://", "https://"))
 
-    def _hub_arguments(self) -> tuple[str, float, str | None, dict[str, str]]:
-        options = {"ns": self._bind, "mask_secrets": "1" if self._mask_secrets else None}
-        return self.path, self._timeout, self._token, {name: value for name, value in options.items() if value}
-
     def _line(self, method: str, params: dict[str, Any] | None) -> tuple[int, bytes]:
         self._last_id += 1
         return self._last_id, wire.encode_request(self._last_id, method, params)
@@ -181,7 +175,7 @@ class RpcSession:
         """Read until the answer to `call_id` has come."""
         patience = (asked and asked.patience) or self._timeout
         while call_id not in self._early:
-            message = wire.decode(await self._next(patience))
+            message = wire.decode(await self._through_link("line", patience))
             if not isinstance(message, dict):
                 raise MemdError("the daemon sent something that is not an answer", "restart it: memd restart")
             if message.get("method") == "progress" and asked and asked.on_progress:
@@ -215,6 +209,22 @@ class RpcSession:
                 await self._do(start.start)
                 self._link = await self._connect()
 
+    async def _connect(self) -> Any:
+        if not self._remote:
+            return await self._to_socket()
+        from memd.protocol.http_connection import HttpConnection
+
+        options = {"ns": self._bind, "mask_secrets": "1" if self._mask_secrets else None}
+        about = {name: value for name, value in options.items() if value}
+        return HttpConnection(self.path, self._timeout, self._token, about)
+
+    async def _through_link(self, method: str, argument: Any) -> Any:
+        """What a method of the link returns: one that blocks has done its work then, one for asyncio is awaited."""
+        if self._link is None:
+            raise Closed
+        done = getattr(self._link, method)(argument)
+        return await done if hasattr(done, "__await__") else done
+
     # --- an upgrade -----------------------------------------------------------------------------------------
 
     async def _replace_outdated(self) -> bool:
@@ -242,7 +252,7 @@ class RpcSession:
     async def _greet(self, along: bytes = b"") -> str:
         """The version of the daemon; `along` is a call that goes in the same write, after the greeting."""
         hello_id, hello = self._line("hello", self._greeting())
-        await self._send(hello + along)
+        await self._through_link("send", hello + along)
         self.daemon = await self._receive(hello_id)
         return str(self.daemon.get("version"))
 
@@ -314,18 +324,8 @@ class Client(RpcSession, RemoteMethods):
         self.close()
         raise NoDaemon("the daemon hung up, and the subscriptions ended", "subscribe again")
 
-    async def _connect(self) -> Any:
-        if not self._remote:
-            return Connection(self.path, self._timeout)
-        from memd.protocol.http_connection import HttpConnection
-
-        return HttpConnection(*self._hub_arguments())
-
-    async def _send(self, data: bytes) -> None:
-        self._link.send(data)
-
-    async def _next(self, patience: float | None) -> bytes:
-        return bytes(self._link.line(patience))
+    async def _to_socket(self) -> Any:
+        return Connection(self.path, self._timeout)
 
     async def _pause(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -3,15 +3,12 @@
 Loaded only where an address of a hub is given: `http.client` and `ssl` take longer to import than a question takes.
 """
 
-import asyncio
 import os
 import ssl
 import stat
 import time
-from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from memd.config import paths
@@ -20,7 +17,6 @@ from memd.errors import Busy, MemdError, NoDaemon, Refused, UnsafePlace, UsageEr
 from memd.protocol.connection import MAX_REPLY, Closed, silent
 from memd.version import __version__
 
-R = TypeVar("R")
 RPC = "/rpc"
 IDLE_SECONDS = 30.0
 """A connection that was idle for longer is opened anew: the hub, or a proxy before it, may be about to close it."""
@@ -104,31 +100,6 @@ class HttpConnection:
         if response.status in (502, 503, 504):
             return Busy(said, "the hub, or the proxy before it, is overloaded or just starting: try again")
         return NoDaemon(said, "is it the address of a hub?")
-
-
-class AsyncHttpConnection:
-    """The same for asyncio: each exchange waits in a thread."""
-
-    def __init__(self, *how: Any) -> None:
-        self._how = how
-        self._http = HttpConnection(*how)
-
-    def close(self) -> None:
-        self._http.close()
-
-    async def send(self, data: bytes) -> None:
-        await self._in_thread(self._http.send, data)
-
-    async def line(self, patience: float | None) -> bytes:
-        return await self._in_thread(self._http.line, patience)
-
-    async def _in_thread(self, work: Callable[[Any], R], argument: Any) -> R:
-        try:
-            return await asyncio.to_thread(work, argument)
-        except asyncio.CancelledError:
-            # The thread goes on with that connection until its answer comes.
-            self._http = HttpConnection(*self._how)
-            raise
 
 
 def _checked(url: str) -> SplitResult:
