@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from sqlite3 import Connection, Row
@@ -81,14 +81,12 @@ def author(
     def spliced(row: Row) -> str:
         return zlib.decompress(row[column]).decode(errors="replace")
 
-    rules: tuple[Callable[[Row], bool], ...] = (
+    row = (
         # The whole text first: others may have written to the file since.
-        lambda row: bool(sought) and sought in spliced(row),
-        lambda row: row["after"] == digest,
-        lambda row: bool(sought) and bool(piece := spliced(row).strip()) and piece in text,
+        next((row for row in rows if sought and sought in spliced(row)), None)
+        or next((row for row in rows if row["after"] == digest), None)
+        or next((row for row in rows if sought and (piece := spliced(row).strip()) and piece in text), None)
     )
-    matches = (next(filter(rule, rows), None) for rule in rules)
-    row = next((row for row in matches if row is not None), None)
     return (row["who"], row["id"]) if row else ("editor", None)
 
 
