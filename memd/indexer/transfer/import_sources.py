@@ -96,14 +96,14 @@ def _check_inside(place: Path, file: Path) -> None:
 
 def _notes(
     mapping: PathMapping, file: Path, path: PurePosixPath, topics: set[str], problems: list[JsonObject]
-) -> list[merging.IncomingFile]:
-    if (sessions := _sessions(file)) is not None:
-        return list(_session_notes(mapping, file, sessions))
+) -> Iterator[merging.IncomingFile]:
+    if (found := _sessions(file)) is not None:
+        return _session_notes(mapping, file, found)
     if is_database(file):
-        return list(_database_notes(mapping, file))
+        return _database_notes(mapping, file)
     if file.suffix in RECORDS:
-        return list(_record_notes(mapping, file, topics, problems))
-    return list(_markdown_notes(mapping, file, path))
+        return _record_notes(mapping, file, topics, problems)
+    return _markdown_notes(mapping, file, path)
 
 
 # --- finding ------------------------------------------------------------------------------------------------
