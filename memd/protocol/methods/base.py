@@ -8,6 +8,7 @@ sentence. msgspec validates while it converts.
 import inspect
 import re
 import runpy
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
@@ -30,6 +31,7 @@ MAX_TOKENS = 200_000
 MAX_ROWS = 1_000
 MAX_NUMBER = 10**9
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+DATE_FORMS = ("%Y", "%Y-%m", "%Y-%m-%d")
 
 
 def doc(about: str, *, unset: str = "", **bounds: Any) -> Meta:
@@ -353,17 +355,11 @@ METHODS: dict[str, Method] = {}
 
 
 def check_date(name: str, value: str) -> None:
-    if value and not (DATE.fullmatch(value) and _exists(value)):
-        raise UsageError(f"`{name}` must be a date such as 2026-02-15 or 2026-02, not {value!r}")
-
-
-def _exists(date: str) -> bool:
-    """Whether the calendar has this day, month or year."""
-    try:
-        datetime.strptime(date, ("%Y", "%Y-%m", "%Y-%m-%d")[date.count("-")])
-    except ValueError:
-        return False
-    return True
+    """Refuse what is no day, month or year of the calendar."""
+    with suppress(ValueError):
+        if not value or (DATE.fullmatch(value) and datetime.strptime(value, DATE_FORMS[value.count("-")])):
+            return
+    raise UsageError(f"`{name}` must be a date such as 2026-02-15 or 2026-02, not {value!r}")
 
 
 # --- parameters as plain values: for error messages, docs, options, flags and schemas --------------------------------
