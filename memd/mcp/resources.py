@@ -6,8 +6,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from memd.errors import NotFound, UsageError
-from memd.mcp.replies import Call, memory_results
-from memd.mcp.tool_text import MAX_ANSWER, degraded_note, sanitize, truncate, with_notes
+from memd.mcp.replies import MAX_ANSWER, Call, degraded_note, memory_results, sanitize, truncate, with_notes
 from memd.mcp.tools import DECLARED
 from memd.protocol.safe_text import neutralise, one_line
 

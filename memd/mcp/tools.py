@@ -18,8 +18,7 @@ import msgspec
 from memd.config.declared import TYPES, Parameter, checked
 from memd.errors import ConfigError, MemdError, Proposed, UnknownMethod, UnknownWorkspace, UsageError, did_you_mean
 from memd.mcp import replies
-from memd.mcp.replies import Arguments, Call, Reply, Result, Run
-from memd.mcp.tool_text import degraded_note, sanitize, truncate, with_notes
+from memd.mcp.replies import Arguments, Call, Reply, Result, Run, degraded_note, sanitize, truncate, with_notes
 from memd.protocol.methods import METHODS
 from memd.protocol.methods.base import MAX_NUMBER, parameters_of
 from memd.protocol.safe_text import one_line

@@ -7,9 +7,8 @@ import pytest
 from memd.config.declared import Parameter
 from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
 from memd.errors import Busy, MemdError, NotFound, TooLarge, UnknownWorkspace, UsageError
-from memd.mcp.replies import context_reply
+from memd.mcp.replies import MAX_ANSWER, context_reply, quote, sanitize, truncate
 from memd.mcp.resources import canonical, uris_of
-from memd.mcp.tool_text import MAX_ANSWER, quote, sanitize, truncate
 from memd.mcp.tools import check, input_schema, tools_of
 
 memory_search = tools_of("search", experimental=False)["memory_search"]

@@ -7,7 +7,7 @@ from memd.daemon.handlers import memories, search
 from memd.daemon.handlers.handler_context import filters_of
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import workspace_writer
-from memd.daemon.writer.life_tasks import ShownMemories
+from memd.daemon.writer.tasks import ShownMemories
 from memd.errors import Refused
 from memd.indexer.context.assemble import AssembledContext, ContextTask, assemble
 from memd.indexer.lifecycle import edges

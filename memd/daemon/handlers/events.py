@@ -1,8 +1,7 @@
 """Being told of changes: `subscribe`, `unsubscribe` and `watch`."""
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.serving.events import Watch
-from memd.daemon.serving.subscriptions import Subscription
+from memd.daemon.serving.events import Subscription, Watch
 from memd.errors import NotFound, UsageError
 from memd.indexer.indexing.subscription_match import AwaitedTerms, awaited_terms
 from memd.protocol.methods.base import Scoped

@@ -23,15 +23,13 @@ from memd.daemon.jobs.scheduler import Scheduler
 from memd.daemon.process.health import Health
 from memd.daemon.readers.messages import ReaderGone
 from memd.daemon.readers.pool import ReaderPool
-from memd.daemon.serving.events import APPLIED, SAVED, UNLINKED, Events
+from memd.daemon.serving.events import APPLIED, SAVED, UNLINKED, Events, Subscriptions
 from memd.daemon.serving.mcp_sessions import McpSessions
 from memd.daemon.serving.server import IncomingCall
-from memd.daemon.serving.subscriptions import Subscriptions
 from memd.daemon.watching.code_outlines import CodeOutlines
 from memd.daemon.watching.watcher import Watcher
-from memd.daemon.writer.life_tasks import AccessLog, resolve_mentions, resolve_mentions_later
+from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import IndexingJob, Turn
-from memd.daemon.writer.tasks import mark_multilingual, scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.context.code_names import CodeNames
@@ -125,7 +123,7 @@ class HandlerContext:
         self.watcher = Watcher(settings.watch, self.worker.mark_changed, self.rescan)
         self.embedding = Embedding(self.worker, settings.embedding, settings.vectors)
         self.scheduler = Scheduler(self.events, self.worker.guard.explain)
-        self.access_log = AccessLog(self.worker)
+        self.access_log = tasks.AccessLog(self.worker)
         self.reflection = ReflectionRunner(self.worker, lambda: self.config.rules)
         self.outlines = CodeOutlines(settings.outline, stores)
         self.code_names = CodeNames()
@@ -142,7 +140,7 @@ class HandlerContext:
         self._awaited: set[str] = set()
         """The workspaces whose vectors for other languages a question has waited for."""
         self.events.listen(SAVED, self.subscriptions.saved)
-        self.events.listen(UNLINKED, partial(resolve_mentions_later, self.worker))
+        self.events.listen(UNLINKED, partial(tasks.resolve_mentions_later, self.worker))
         self.events.listen(APPLIED, partial(self.mcp.applied, loop))
 
     def for_call(self, call: IncomingCall | None, report: ReportProgress | None = None) -> HandlerContext:
@@ -195,7 +193,7 @@ class HandlerContext:
 
     def rescan(self, ns: tuple[str, ...]) -> None:
         """Scan whole workspaces soon; many requests are one scan."""
-        self.worker.submit_once(scan_workspaces, self.worker, ns, SETTLED)
+        self.worker.submit_once(tasks.scan_workspaces, self.worker, ns, SETTLED)
 
     # --- which workspaces are meant ---------------------------------------------------------------------------
 
@@ -332,7 +330,7 @@ class HandlerContext:
         await self.catch_up()
         for index in indexes:
             if index.unlinked:
-                await self.write(resolve_mentions, self.worker, index.workspace.ns)
+                await self.write(tasks.resolve_mentions, self.worker, index.workspace.ns)
 
     async def scan(
         self, ns: tuple[str, ...], options: IndexingOptions = PLAIN, report: ReportProgress | None = None
@@ -343,7 +341,9 @@ class HandlerContext:
             job = self.worker.importing
             return ("text", job.done, job.total) if job is not None else None
 
-        done = await wait_reporting(self.worker.submit(scan_workspaces, self.worker, ns, options), progress, report)
+        done = await wait_reporting(
+            self.worker.submit(tasks.scan_workspaces, self.worker, ns, options), progress, report
+        )
         if done.restless:
             # Somebody else indexed them meanwhile, perhaps an older text: they are being read once more.
             await self.applied()
@@ -371,7 +371,7 @@ class HandlerContext:
         if new := tuple(index.workspace.ns for index in waiting if not index.multilingual):
             signs = ", ".join(signs_of(text, language)[:MOST_SIGNS])
             why = f"{language}: a question of {date.today()}{f' ({signs})' if signs else ''}"
-            await self.write(mark_multilingual, self.stores, new, why)
+            await self.write(tasks.mark_multilingual, self.stores, new, why)
             await self.read(self.embedding.recount)
             self.embedding.hurry()
         lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)

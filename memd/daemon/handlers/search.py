@@ -10,8 +10,7 @@ from typing import Any
 
 from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
-from memd.daemon.writer.life_tasks import ShownMemories
-from memd.daemon.writer.tasks import read_files_first, reread_files, verify_text
+from memd.daemon.writer.tasks import ShownMemories, read_files_first, reread_files, verify_text
 from memd.errors import LedgerDamaged, ModelUnavailable, NotFound, StoreBroken
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files

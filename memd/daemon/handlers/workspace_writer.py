@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.daemon.handlers.handler_context import HandlerContext, Result
-from memd.daemon.writer import life_tasks, queue, tasks
+from memd.daemon.writer import queue, tasks
 from memd.errors import Conflict, Refused, UsageError
 from memd.indexer.indexing.scan import left_out
 from memd.indexer.query import lookup
@@ -80,10 +80,10 @@ class WorkspaceWriter:
         done = await self.ctx.write(tasks.write, self.ctx.worker, self.ns, action, turn=queue.Turn.WRITES)
         return written(self.index, done)
 
-    async def act(self, what: str, key: str, change: life_tasks.ChangeLives) -> Result:
+    async def act(self, what: str, key: str, change: tasks.ChangeLives) -> Result:
         """Carry out an action that changes no file."""
         action = WriteAction(what, self.who, (), key, self.request_id)
-        number = await self.ctx.write(life_tasks.act, self.ctx.worker, self.ns, action, change)
+        number = await self.ctx.write(tasks.act, self.ctx.worker, self.ns, action, change)
         return {**self.untouched(key), "action": number}
 
     def untouched(self, key: str) -> Result:

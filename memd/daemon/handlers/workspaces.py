@@ -1,31 +1,42 @@
-"""Directories that hold memory: `workspace.list`, `workspace.add` and `workspace.rm`."""
+"""Directories that hold memory: `workspace.list`, `workspace.add`, `workspace.rm`; and keeping them in order: `sync`,
+`rebuild`, `doctor`, `job.list` and `job.run`."""
 
+import asyncio
 import errno
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from memd.config import edit, load, paths
 from memd.config.declared import is_unicode
-from memd.daemon.handlers.handler_context import P, T
+from memd.daemon.handlers.handler_context import POLL_SECONDS, P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
-from memd.daemon.writer.tasks import forget_workspace
-from memd.errors import AlreadyExists, DiskFull, MemdError, UnknownWorkspace, UsageError
+from memd.daemon.serving.events import PUT_BACK
+from memd.daemon.writer.tasks import examine_stores, forget_workspace, rebuild_vectors, use_built_text
+from memd.errors import AlreadyExists, Busy, DiskFull, MemdError, UnknownWorkspace, UsageError
+from memd.indexer.indexing.ingest import IndexingOptions
+from memd.indexer.maintenance import doctor as doctor_checks
+from memd.indexer.maintenance.rebuild import build_elsewhere
+from memd.indexer.store.ledger import LedgerPlace
 from memd.indexer.store.own_stores import OwnIndex
 from memd.models import DEFAULT_GLOBS, Workspace
-from memd.protocol.methods.workspaces import WorkspaceAddRequest, WorkspaceListRequest, WorkspaceRmRequest
+from memd.protocol.methods import workspaces as methods
+
+START_SECONDS = 30.0
+"""How long a call waits for a daemon that is only just starting."""
 
 
-@handles(WorkspaceListRequest)
-async def workspace_list(ctx: HandlerContext, request: WorkspaceListRequest, call: IncomingCall) -> Result:
+@handles(methods.WorkspaceListRequest)
+async def workspace_list(ctx: HandlerContext, request: methods.WorkspaceListRequest, call: IncomingCall) -> Result:
     indexes = list(ctx.stores.indexes.values())
     return {"workspaces": [await ctx.read(workspace_status, ctx, index) for index in indexes]}
 
 
-@handles(WorkspaceAddRequest)
-async def workspace_add(ctx: HandlerContext, request: WorkspaceAddRequest, call: IncomingCall) -> Result:
+@handles(methods.WorkspaceAddRequest)
+async def workspace_add(ctx: HandlerContext, request: methods.WorkspaceAddRequest, call: IncomingCall) -> Result:
     workspace = _workspace(request)
     async with ctx.config.lock:
         if (known := _added_before(ctx, workspace, ns_given=bool(request.ns))) is None:
@@ -65,8 +76,8 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
     return None
 
 
-@handles(WorkspaceRmRequest)
-async def workspace_rm(ctx: HandlerContext, request: WorkspaceRmRequest, call: IncomingCall) -> Result:
+@handles(methods.WorkspaceRmRequest)
+async def workspace_rm(ctx: HandlerContext, request: methods.WorkspaceRmRequest, call: IncomingCall) -> Result:
     async with ctx.config.lock:
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
@@ -94,7 +105,7 @@ def _index_at(ctx: HandlerContext, directory: Path) -> OwnIndex:
     raise UnknownWorkspace(f"{directory} is no workspace", "memd workspaces")
 
 
-def _workspace(request: WorkspaceAddRequest) -> Workspace:
+def _workspace(request: methods.WorkspaceAddRequest) -> Workspace:
     """The workspace that a call of `workspace.add` describes."""
     path = absolute_path(request.path)
     globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
@@ -112,3 +123,72 @@ def _workspace(request: WorkspaceAddRequest) -> Workspace:
             )
     paths.check_notes_place(path.resolve())
     return replace(workspace, root=path.resolve())
+
+
+# --- keeping in step and in order -------------------------------------------------------------------------------
+
+
+@handles(methods.SyncRequest)
+async def sync(ctx: HandlerContext, request: methods.SyncRequest, call: IncomingCall) -> Result:
+    options = IndexingOptions(accept_missing=request.accept_missing)
+    done = await ctx.scan(ctx.names(request), options, ctx.answer.report)
+    if request.vectors:
+        await ctx.vectors_made()
+    files = sum(len(index.files) for index in ctx.indexes(request))
+    return {"files": files, "changed": done.files, "removed": done.removed, "held": done.held,
+            "took_ms": round(done.took_ms, 1)}  # fmt: skip
+
+
+@handles(methods.RebuildRequest)
+async def rebuild(ctx: HandlerContext, request: methods.RebuildRequest, call: IncomingCall) -> Result:
+    names = ctx.names(request)
+    await ctx.model_loaded()
+    await ctx.scan(names, IndexingOptions(deep=True), ctx.answer.report)
+    for name in names:
+        index = ctx.stores.index(name)
+        fresh = await ctx.read(build_elsewhere, ctx.stores.folder, index.id)
+        await ctx.write(use_built_text, ctx.worker, index, fresh)
+        await ctx.write(rebuild_vectors, ctx.stores, name)
+    rows = [await ctx.read(workspace_status, ctx, ctx.stores.index(name)) for name in names]
+    totals = {what: sum(row[what] for row in rows) for what in ("files", "chunks", "vectors")}
+    return {**totals, "took_ms": ctx.took_ms}
+
+
+@handles(methods.DoctorRequest)
+async def doctor(ctx: HandlerContext, request: methods.DoctorRequest, call: IncomingCall) -> Result:
+    workspaces = [index.workspace for index in ctx.stores.indexes.values()]
+    if request.file:
+        file = absolute_path(request.file)
+        return await ctx.read(doctor_checks.explain_file, file, workspaces, ctx.max_bytes)
+    ledger = await ctx.read(doctor_checks.examine_ledger, ctx.stores.ledger)
+    findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
+    if ctx.stores.ledger.damage is None:
+        findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
+    secrets = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes) if request.secrets else None
+    if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
+        # Last, so that the answer is out before memd starts again with the ledger that was mended.
+        ctx.events.tell(PUT_BACK)
+    return doctor_checks.report(findings, secrets)
+
+
+# --- jobs ---------------------------------------------------------------------------------------------------------
+
+
+@handles(methods.JobListRequest)
+async def job_list(ctx: HandlerContext, request: methods.JobListRequest, call: IncomingCall) -> Result:
+    await _scheduler_ready(ctx)
+    return {"jobs": ctx.scheduler.states()}
+
+
+@handles(methods.JobRunRequest)
+async def job_run(ctx: HandlerContext, request: methods.JobRunRequest, call: IncomingCall) -> Result:
+    await _scheduler_ready(ctx)
+    return {"job": await asyncio.wrap_future(ctx.scheduler.ask(request.name))}
+
+
+async def _scheduler_ready(ctx: HandlerContext) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not ctx.scheduler.ready:
+        if time.monotonic() > until:
+            raise Busy("memd is still starting, and knows no jobs yet", "try again in a moment")
+        await asyncio.sleep(POLL_SECONDS)

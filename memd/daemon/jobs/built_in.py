@@ -17,9 +17,8 @@ from typing import Any
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.scheduler import ScheduledJob
 from memd.daemon.process.health import Health
-from memd.daemon.writer.life_tasks import announce_moved
 from memd.daemon.writer.queue import Turn
-from memd.daemon.writer.tasks import forget_old_models, recover_actions, scan_workspaces, verify_text
+from memd.daemon.writer.tasks import announce_moved, forget_old_models, recover_actions, scan_workspaces, verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
 from memd.indexer.indexing.ingest import SETTLED
