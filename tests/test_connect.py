@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from memd import __version__
 from memd.cli.connecting import agents, change, json_file, script_file, toml_file
 from memd.cli.connecting.agents import AGENTS, Here, Place
-from memd.cli.connecting.json_file import Item, Member, Unreadable, without
+from memd.cli.connecting.json_file import Piece, Unreadable, without
 from memd.errors import Refused
 from tests.conftest import PATIENCE, ROOT, Home
 from tests.test_cli import on_terminal
@@ -335,8 +335,8 @@ VALUES = st.recursive(
 )
 DOCUMENTS = st.dictionaries(st.sampled_from(["mcpServers", "hooks", "a", "memory"]) | st.text(), VALUES, max_size=4)
 PIECES = (
-    Member(("mcpServers",), {"command": "m"}),
-    Item(("hooks", "Stop"), {"hooks": [{"command": "memd hook stop"}]}),
+    Piece(("mcpServers",), {"command": "m"}),
+    Piece(("hooks", "Stop"), {"hooks": [{"command": "memd hook stop"}]}, in_list=True),
 )
 
 
@@ -634,7 +634,7 @@ def test_the_plugin_says_what_connect_writes():
     plain = Here(Path("/"), Path("/"), {}, "linux", ("memd",))
     plugin = ROOT / "plugin"
     assert (plugin / "hooks" / "hooks.json").read_text() == json_file.add("", agents.hooks(plain, saves=True)).text
-    server = (Member(("mcpServers",), agents.server(plain, typed="stdio")),)
+    server = (Piece(("mcpServers",), agents.server(plain, typed="stdio")),)
     assert (plugin / ".mcp.json").read_text() == json_file.add("", server).text
     manifest = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == "memd" and manifest["version"] == __version__

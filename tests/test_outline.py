@@ -14,7 +14,6 @@ from memd.errors import NotFound, UsageError
 from memd.outline import languages, queries, relations, sources
 from memd.outline.languages import annotation_types
 from memd.outline.outline import Outline
-from memd.outline.queries import TreeOptions
 from memd.outline.relations import relations_of
 from tests.conftest import ROOT
 from tests.outline_samples import SAMPLES, Sample
@@ -104,7 +103,7 @@ def test_what_could_be_several_is_said_to_be(tmp_path: Path) -> None:
         "c.py": "def use(thing):\n    thing.fetch()\n    thing.store()\n    thing.append(1)\n",
     }
     outline = outlined(tmp_path / "w", files)
-    (entry,) = queries.trees(outline, TreeOptions("python", relations=("calls",)), "use").trees
+    (entry,) = queries.trees(outline, "python", "use", relations=("calls",)).trees
     fetch, store, append = entry.node["relations"]
     assert fetch["ambiguous"] and [one["name"] for one in fetch["candidates"]] == ["a.A.fetch", "b.B.fetch"]
     assert "to" not in fetch
@@ -113,7 +112,7 @@ def test_what_could_be_several_is_said_to_be(tmp_path: Path) -> None:
     text = relations.render([entry.node])
     assert "calls fetch  c.py:2  ? ambiguous: a.A.fetch a.py:2, b.B.fetch b.py:2" in text
     assert "calls method b.B.store  b.py:3  ~ the only one of its name" in text
-    (back,) = queries.trees(outline, TreeOptions("python", relations=("called_by",)), "A.fetch").trees
+    (back,) = queries.trees(outline, "python", "A.fetch", relations=("called_by",)).trees
     assert back.node["relations"][0]["ambiguous"]
 
 
@@ -121,7 +120,7 @@ def test_what_is_not_there_is_told_by_where_it_comes_from(tmp_path: Path) -> Non
     body = ["os.getcwd()", "numpy.dot()", "x.nothing_known()", "near.gone()"]
     code = "import os, numpy\nfrom . import near\ndef f(x):\n" + "".join(f"    {line}\n" for line in body)
     outline = outlined(tmp_path / "w", {"pkg/m.py": code, "pkg/near.py": ""})
-    (entry,) = queries.trees(outline, TreeOptions("python", relations=("calls",)), "f").trees
+    (entry,) = queries.trees(outline, "python", "f", relations=("calls",)).trees
     told = {one["name"]: set(one) & {"native", "external", "unknown"} for one in entry.node["relations"]}
     assert told == {
         "os.getcwd": {"native"}, "numpy.dot": {"external"}, "nothing_known": {"unknown"}, "pkg.near.gone": {"unknown"},
@@ -191,13 +190,13 @@ def test_a_string_in_an_annotation_is_a_type_only_where_it_refers_to_one(tmp_pat
         "prose": set(), "word": set(), "sentence": set(), "long": {"Other"}, "forward": save, "inner": save,
         "expression": save, "union": both, "callable": both, "first": save, "again": save, "bound": both,
     }  # fmt: skip
-    (entry,) = queries.trees(outline, TreeOptions("python", relations=("uses_type",)), "prose").trees
+    (entry,) = queries.trees(outline, "python", "prose", relations=("uses_type",)).trees
     assert [one["name"] for one in entry.node["relations"]] == ["Annotated", "str", "int"]
 
 
 def test_a_type_is_counted_once_for_each_annotation(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", {"m.py": "class A: ...\ndef f(a: dict[\n    str,\n    list[A],\n]): ...\n"})
-    (entry,) = queries.trees(outline, TreeOptions("python", relations=("uses_type",)), "f").trees
+    (entry,) = queries.trees(outline, "python", "f", relations=("uses_type",)).trees
     assert [(one["name"], one.get("times", 1)) for one in entry.node["relations"]] == [
         ("dict", 1), ("str", 1), ("list", 1), ("A", 1),
     ]  # fmt: skip
@@ -231,7 +230,7 @@ CYCLE = {"m.py": "def a():\n    b()\n    len('x')\ndef b():\n    c()\ndef c():\n
 
 def test_a_tree_has_one_relation_a_line_and_cuts_cycles(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", CYCLE)
-    found = queries.trees(outline, TreeOptions("python", depth=4, relations=("calls",)), "a")
+    found = queries.trees(outline, "python", "a", depth=4, relations=("calls",))
     assert found.text().splitlines() == [
         "function m.a  m.py:1",
         "  def a()",
@@ -241,19 +240,19 @@ def test_a_tree_has_one_relation_a_line_and_cuts_cycles(tmp_path: Path) -> None:
         "      calls function m.d  m.py:9",
         "  calls len  m.py:3  (native)",
     ]
-    short = queries.trees(outline, TreeOptions("python", depth=1, relations=("calls",), omit_native=True), "a")
+    short = queries.trees(outline, "python", "a", depth=1, relations=("calls",), omit_native=True)
     assert short.text().splitlines()[2:] == ["  calls function m.b  m.py:4"]
 
 
 def test_what_lies_further_on_keeps_its_direction(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", CYCLE)
-    text = queries.trees(outline, TreeOptions("python", depth=2, relations=("calls", "called_by")), "d").text()
+    text = queries.trees(outline, "python", "d", depth=2, relations=("calls", "called_by")).text()
     assert text.splitlines()[2:] == ["  called_by function m.c  m.py:6", "    called_by function m.b  m.py:4"]
 
 
 def test_a_file_has_an_entry_for_every_symbol(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", CYCLE)
-    found = queries.trees(outline, TreeOptions("python"), file="m.py")
+    found = queries.trees(outline, "python", file="m.py")
     assert [entry.node["name"] for entry in found.trees] == ["m", "m.a", "m.b", "m.c", "m.d"]
     (to_b, _, _) = found.trees[1].node["relations"]
     assert to_b["to"]["cut"] == "elsewhere"
@@ -262,13 +261,13 @@ def test_a_file_has_an_entry_for_every_symbol(tmp_path: Path) -> None:
 def test_text_never_floods_and_values_are_whole(tmp_path: Path) -> None:
     many = "".join(f"def f{n}():\n    core()\n" for n in range(700))
     outline = outlined(tmp_path / "w", {"m.py": "def core(): ...\n" + many})
-    found = queries.trees(outline, TreeOptions("python", relations=("called_by",)), "core")
+    found = queries.trees(outline, "python", "core", relations=("called_by",))
     assert len(found.trees[0].node["relations"]) == 700
     assert found.text().splitlines()[-1] == "  called_by … 675 more"
-    whole = queries.trees(outline, TreeOptions("python"))
+    whole = queries.trees(outline, "python")
     assert len(whole.trees) == 702
     lines = whole.text().splitlines()
-    few = queries.trees(outline, TreeOptions("python", whole=False))
+    few = queries.trees(outline, "python", whole=False)
     assert len(few.trees) == relations.MAX_LINES and few.text().splitlines()[:-1] == lines[:-1]
     assert "and 302 more symbols" in few.text().splitlines()[-1]
     assert len(lines) == relations.MAX_LINES + 1 and lines[-1].startswith("… ") and "more lines" in lines[-1]
@@ -281,7 +280,7 @@ def test_any_clear_end_of_a_name_will_do(tmp_path: Path) -> None:
     outline = outlined(tmp_path / "w", SAMPLES["go"].files)
     whole = "outline.(*OutlineManager).RegisterExtractor"
     for name in (whole, "RegisterExtractor", "OutlineManager.RegisterExtractor", "(*OutlineManager).RegisterExtractor"):
-        (entry,) = queries.trees(outline, TreeOptions("go"), name).trees
+        (entry,) = queries.trees(outline, "go", name).trees
         assert entry.node["name"] == whole
     assert queries.name_parts("a::b->c()") == ("a", "b", "c")
 
@@ -292,14 +291,14 @@ def test_unclear_and_unknown_names_are_explained(tmp_path: Path) -> None:
         "b.py": "class B:\n    def save(self): ...\n",
     })  # fmt: skip
     with pytest.raises(UsageError, match="save could be 2 symbols") as unclear:
-        queries.trees(outline, TreeOptions("python"), "save")
+        queries.trees(outline, "python", "save")
     assert "a.A.save  a.py:2" in unclear.value.hint and "b.B.save  b.py:2" in unclear.value.hint
-    assert queries.trees(outline, TreeOptions("python"), "save", "b.py").trees[0].node["name"] == "b.B.save"
+    assert queries.trees(outline, "python", "save", "b.py").trees[0].node["name"] == "b.B.save"
     with pytest.raises(NotFound, match="no symbol is called saev") as unknown:
-        queries.trees(outline, TreeOptions("python"), "saev")
+        queries.trees(outline, "python", "saev")
     assert "did you mean save?" in unknown.value.hint
     with pytest.raises(UsageError, match="no relation 'call'") as relation:
-        queries.trees(outline, TreeOptions("python", relations=("call",)), "A")
+        queries.trees(outline, "python", "A", relations=("call",))
     assert "did you mean `calls`?" in relation.value.message
 
 
@@ -312,18 +311,18 @@ def test_wrong_files_and_languages_are_explained(tmp_path: Path) -> None:
         "gone.py": "not in the",
     }.items():
         with pytest.raises(NotFound, match=words) as caught:
-            queries.trees(outline, TreeOptions("python"), file=file)
+            queries.trees(outline, "python", file=file)
         assert caught.value.hint
     with pytest.raises(UsageError, match=r"pkg/one\.py is python, not go"):
-        queries.trees(outline, TreeOptions("go"), file="pkg/one.py")
+        queries.trees(outline, "go", file="pkg/one.py")
     with pytest.raises(NotFound, match="there are no go sources") as none:
-        queries.trees(outline, TreeOptions("go"))
+        queries.trees(outline, "go")
     assert "python (1)" in none.value.hint
-    assert queries.trees(outline, TreeOptions(), file="pkg/one.py").language == "python"
+    assert queries.trees(outline, file="pkg/one.py").language == "python"
     write(root, {"a.go": "package a\n"})
     outline.refresh()
     with pytest.raises(UsageError, match="which language"):
-        queries.trees(outline, TreeOptions())
+        queries.trees(outline)
 
 
 # --- what is left out -------------------------------------------------------------------------------------------
@@ -391,11 +390,11 @@ def test_whoever_asks_for_a_file_is_told_what_is_wrong_with_it(tmp_path: Path) -
     for nth in range(queries.MAX_SKIPPED + 5):
         (root / f"b{nth}.py").write_bytes(b"\0")
     outline = outlined(root)
-    broken = queries.trees(outline, TreeOptions("python"), file="zbroken.py")
+    broken = queries.trees(outline, "python", file="zbroken.py")
     assert broken.text().startswith("module zbroken  zbroken.py:1\n  not wholly read: line 2 cannot be parsed\n")
     assert broken.skipped_files()[0] == {"path": "zbroken.py", "why": "line 2 cannot be parsed"}
     assert len(broken.skipped_files()) == queries.MAX_SKIPPED
-    assert "not wholly" not in queries.trees(outline, TreeOptions("python"), file="good.py").text()
+    assert "not wholly" not in queries.trees(outline, "python", file="good.py").text()
 
 
 def test_a_parser_that_dies_takes_one_file_along(tmp_path: Path) -> None:

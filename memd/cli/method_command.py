@@ -141,7 +141,8 @@ def method_command(
         def run(args: Args) -> int:
             if prepare:
                 prepare(args)
-            with daemon_calls.connect(not args["no_start"]) as client:
+            # Without the option, none is started.
+            with daemon_calls.connect(not args.get("no_start", True)) as client:
                 params = wire_params(client, method, args)
                 result = send(client, params, args) if send else call(client, method, params)
             for copied in result.get("conflicts", ()):

@@ -154,6 +154,14 @@ def is_utf8(name: str) -> bool:
     return name.encode("utf-8", "replace").decode() == name
 
 
+def bytes_of(file: Path) -> bytes | None:
+    """A file's bytes; None where there is none."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def bytes_at(file: Path, max_bytes: int) -> bytes:
     """A file's bytes, at most one more than `max_bytes`; OSError for a pipe or a link."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

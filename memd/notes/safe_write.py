@@ -20,6 +20,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
+from memd.config.paths import bytes_of
 from memd.errors import Conflict, DiskFull, MemdError, Refused
 from memd.failpoints import failpoint
 from memd.models import digest_of
@@ -179,13 +180,6 @@ def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None, keep
             if (result := _replace(file, before, after, keeps_day)) is not None:
                 return result
     raise Conflict(f"{file.name} is being changed by someone else", "try again in a moment")
-
-
-def bytes_of(file: Path) -> bytes | None:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return None
 
 
 def _replace(file: Path, before: bytes | None, after: bytes | None, keeps_day: bool) -> WriteResult | None:

@@ -38,12 +38,9 @@ class _FileIndex:
         inside = [(SymbolId(path, number), one) for number, one in enumerate(facts.symbols) if number and not one.owner]
         self.children = grouped((symbol.parent, of) for of, symbol in inside)
         self.named = grouped(((symbol.parent, symbol.name), of) for of, symbol in inside)
-        self.uses = grouped((number, use) for use, one in uses_of(path, facts) for number in _holders(one))
-
-
-def _holders(one: Reference | ImportFact) -> set[int]:
-    """The numbers of the symbols that have a use: the one around it; a module also has all imports of its file."""
-    return {one.source, MODULE} if isinstance(one, ImportFact) else {one.source}
+        uses = ((use, {one.source, MODULE if use.of_import else one.source}) for use, one in uses_of(path, facts))
+        # By the symbol around each; a module also has all imports of its file.
+        self.uses = grouped((number, use) for use, holders in uses for number in holders)
 
 
 class Project:

@@ -3,7 +3,7 @@
 import difflib
 import heapq
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,25 +24,6 @@ MAX_COMPARED = 3_000
 
 
 # --- trees --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TreeOptions:
-    """Which relations of symbols are wanted, and how deep."""
-
-    language: str = ""
-    depth: int = DEPTH
-    relations: tuple[str, ...] = ()
-    """Empty for all."""
-    omit_native: bool = False
-    whole: bool = True
-    """Whether every symbol is wanted, or only as many as a text can show."""
-
-    def __post_init__(self) -> None:
-        for relation in self.relations:
-            if relation not in KINDS:
-                similar = did_you_mean(relation, KINDS)
-                raise UsageError(f"there is no relation {relation!r}{similar}", f"there are: {', '.join(KINDS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +57,27 @@ class SymbolTrees:
         return render([tree.node for tree in self.trees], self.more, self.skipped.get(self.file, ""))
 
 
-def trees(outline: Outline, options: TreeOptions, name: str = "", file: str = "") -> SymbolTrees:
-    """The tree of a symbol; without its name those of every symbol of a file, without that of a whole language."""
-    language, family = _family(outline, options.language, file)
+def trees(
+    outline: Outline, name_of_language: str = "", name: str = "", file: str = "", *, depth: int = DEPTH,
+    relations: Sequence[str] = (), omit_native: bool = False, whole: bool = True,
+) -> SymbolTrees:  # fmt: skip
+    """The tree of a symbol; without its name those of every symbol of a file, without that of a whole language.
+
+    Without relations it has all of them. Unless `whole`, there are only as many symbols as a text can show.
+    """
+    for relation in relations:
+        if relation not in KINDS:
+            similar = did_you_mean(relation, KINDS)
+            raise UsageError(f"there is no relation {relation!r}{similar}", f"there are: {', '.join(KINDS)}")
+    language, family = _family(outline, name_of_language, file)
     known = family.project
     if file:
         _must_have(outline, language, file)
     paths = [file] if file else sorted(filter(language.takes, known.files))
     ids = find_symbol(known, name, language, file) if name else list(known.ids(paths))
     # Each symbol takes at least one line.
-    shown = ids if options.whole else ids[:MAX_LINES]
-    nodes = relation_trees(family, shown, options.depth, options.relations or KINDS, options.omit_native, ids)
+    shown = ids if whole else ids[:MAX_LINES]
+    nodes = relation_trees(family, shown, depth, relations or KINDS, omit_native, ids)
     found = [
         SymbolTree(
             node, one.path, known.segments(one), one.number == facts.MODULE,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from memd.config import paths
 from memd.errors import DiskFull, MemdError
-from memd.notes import safe_write
 from tests.conftest import NOTES, ROOT, Home, write_notes
 from tests.faults.agreement import SOAK, assert_agreement, eventually, rounds, serve, shown
 from tests.written import expected, opened, sync
@@ -226,7 +226,7 @@ def test_a_write_whose_call_fails_is_done_or_not(tmp_path: Path, what: str) -> N
             place = tmp_path / f"{call}-{nth}"
             done = _write(place, failing(call, nth), order)
             stores, _ = opened(place / "state", place / "agent")
-            stands = safe_write.bytes_of(place / "agent" / "MEMORY.md")
+            stands = paths.bytes_of(place / "agent" / "MEMORY.md")
             assert stands in ((after,) if done.returncode == 0 else (BEFORE, after)), (call, nth, done.stderr)
             assert {file.name for file in (place / "agent").iterdir()} <= {"MEMORY.md"}, (call, nth)
             begun = stores.ledger.reader.execute("SELECT COUNT(*) FROM actions WHERE state = 'begun'").fetchone()[0]

@@ -10,7 +10,7 @@ import typer
 from memd.cli import console
 from memd.cli import hook as hooks
 from memd.cli.connecting import agents, change
-from memd.cli.connecting.agents import AGENTS, Agent, Here, Place
+from memd.cli.connecting.agents import AGENTS, Agent, Here
 from memd.cli.connecting.change import Change
 from memd.cli.method_command import Args, own_command
 from memd.config import edit, load
@@ -80,7 +80,8 @@ def disconnect(args: Args) -> None:
     scope, dry_run, json = args["scope"], args["dry_run"], args["json"]
     known = _agent(args["agent"], scope or "user")
     # In the home directory a project's file can be the user's.
-    places = {place.path: place for where in ([scope] if scope else known.places) for place in _places(known, where)}
+    scopes = [scope] if scope else known.places
+    places = {place.path: place for where in scopes for place in known.places[where](_here(where))}
     changes = [change.disconnected(place) for place in places.values()]
     undone = [one for one in changes if one.kind != "none"]
     _carry_out(changes, dry_run, forget=True)
@@ -189,14 +190,10 @@ def _list(json: bool) -> None:
 def _row(agent: Agent) -> dict[str, Any]:
     rows: dict[str, dict[str, str]] = {}
     for scope in agent.places:
-        for place in _places(agent, scope):
+        for place in agent.places[scope](_here(scope)):
             path, state = str(place.path), change.state(place)
             # What `-n` or `--profile` made of it is connected too.
             state = "connected" if state == "differs" else state
             rows.setdefault(path, {"scope": scope, "path": path, "state": state})
     row = {"agent": agent.name, "title": agent.title, "found": agent.found(_here("user"))}
     return {**row, "places": list(rows.values())}
-
-
-def _places(agent: Agent, scope: str) -> tuple[Place, ...]:
-    return agent.places[scope](_here(scope))

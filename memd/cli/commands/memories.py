@@ -43,11 +43,7 @@ def put(result: Result, args: Args) -> None:
         console.line("Nothing was written")
 
 
-def _patch_from_stdin(args: Args) -> None:
-    args["patch"] = standard_input("patch")
-
-
-@method_command(app, "patch", leave_out=["patch"], prepare=_patch_from_stdin)
+@method_command(app, "patch", leave_out=["patch"], prepare=lambda args: args.update(patch=standard_input("patch")))
 def patch(result: Result, args: Args) -> None:
     """Applies a unified diff from standard input to a memory.
 

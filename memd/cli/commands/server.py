@@ -9,7 +9,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from memd.cli import console, daemon_calls, mcp_bridge, reports
+from memd.cli import console, mcp_bridge, reports
 from memd.cli.method_command import Args, Result, command_group, declared_command, method_command, own_command
 from memd.config import paths, tokens
 from memd.config.tokens import AccessToken
@@ -21,12 +21,10 @@ POLL_SECONDS = 0.2
 app = typer.Typer()
 
 
-@own_command(app, "status")
-def status(args: Args) -> None:
+@method_command(app, "status", leave_out=["no_start"])
+def status(result: Result, args: Args) -> None:
     """Shows what is watched, pending and degraded."""
-    with daemon_calls.connect(start=False) as client:
-        result = client.status()
-    console.show(result, reports.status(result), args["json"])
+    console.out(reports.status(result))
 
 
 @own_command(app, "start")
@@ -48,12 +46,10 @@ def restart(args: Args) -> None:
     _show_running("is running", args["json"])
 
 
-@own_command(app, "reload")
-def reload(args: Args) -> None:
+@method_command(app, "reload", leave_out=["no_start"])
+def reload(result: Result, args: Args) -> None:
     """Has the daemon read its settings anew; what needs a restart is named."""
-    with daemon_calls.connect(start=False) as client:
-        result = client.reload()
-    console.show(result, reports.reloaded(result), args["json"])
+    console.lines(reports.reloaded(result).splitlines())
 
 
 def _running() -> Result | None:

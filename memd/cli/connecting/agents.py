@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from memd.cli.connecting import json_file, script_file, toml_file
-from memd.cli.connecting.json_file import SERVER_NAME, Item, Member, Piece
+from memd.cli.connecting.json_file import SERVER_NAME, Piece
 from memd.cli.hook import EVENTS, LINES
 from memd.models import DEFAULT_GLOBS
 
@@ -92,7 +92,8 @@ def places(here: Here) -> dict[str, str]:
 def hooks(here: Here, saves: bool) -> tuple[Piece, ...]:
     """One command for each of an agent's events that memd answers, by telling something or by saving something."""
     events = {ours: theirs for ours, theirs in EVENTS.items() if saves or ours not in LINES}
-    return tuple(Item(("hooks", theirs), {"hooks": [hook_command(here, ours)]}) for ours, theirs in events.items())
+    commands = {theirs: hook_command(here, ours) for ours, theirs in events.items()}
+    return tuple(Piece(("hooks", event), {"hooks": [command]}, in_list=True) for event, command in commands.items())
 
 
 def hook_command(here: Here, event: str) -> dict[str, Any]:
@@ -194,7 +195,7 @@ class Agent:
 
     def _places(self, scope: str, file: str, here: Here) -> tuple[Place, ...]:
         path = here.path(file)
-        pieces: dict[Path, tuple[Piece, ...]] = {path: (Member(self._pointer(path), server(here, self.typed)),)}
+        pieces: dict[Path, tuple[Piece, ...]] = {path: (Piece(self._pointer(path), server(here, self.typed)),)}
         if self.hooks and here.hooks:
             pieces[here.path(self.hooks[scope])] = hooks(here, self.saves)
         return tuple(Place(file, some, FORMATS.get(file.suffix, json_file)) for file, some in pieces.items())

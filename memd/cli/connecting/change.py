@@ -78,14 +78,14 @@ class Change:
 def state(place: Place) -> str:
     """`connected`, `differs`, `taken`, `none` or `unreadable`."""
     try:
-        return str(place.format.state(_text(place, _read(place.path)), place.pieces))
+        return str(place.format.state(_text(place, paths.bytes_of(place.path)), place.pieces))
     except Unreadable:
         return "unreadable"
 
 
 def connected(place: Place, force: bool = False) -> Change:
     """The file with memd in it."""
-    before = _read(place.path)
+    before = paths.bytes_of(place.path)
     try:
         text = _text(place, before)
         known = place.format.state(text, place.pieces) if before is not None else "none"
@@ -116,12 +116,12 @@ def connected(place: Place, force: bool = False) -> Change:
 
 def disconnected(place: Place) -> Change:
     """The file without memd; a file that `connect` made is removed if it has nothing else."""
-    before, old = _read(place.path), _trace_of(place.path)
+    before, old = paths.bytes_of(place.path), _trace_of(place.path)
     copy = _copy(old)
     if before is None:
         return Change(place.path, None, None, note=_note(copy))
     if copy is not None and _untouched(old, before):
-        return Change(place.path, before, _read(copy), old, spent=copy)
+        return Change(place.path, before, paths.bytes_of(copy), old, spent=copy)
     try:
         text = _text(place, before)
         if place.format.state(text, place.pieces) == "taken":
@@ -158,13 +158,6 @@ def _copy(trace: Trace) -> Path | None:
 
 def _note(copy: Path | None) -> str:
     return f"what was there before memd is in {copy}" if copy is not None else ""
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
 
 
 def _text(place: Place, data: bytes | None) -> str:

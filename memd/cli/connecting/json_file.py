@@ -37,14 +37,8 @@ class Piece:
 
     pointer: tuple[str, ...]
     value: dict[str, Any]
-
-
-class Member(Piece):
-    """`memd: value` in the object there."""
-
-
-class Item(Piece):
-    """`value` in the list of hooks there."""
+    in_list: bool = False
+    """Whether it is an item of the list of hooks there; else it is the member `memd` of the object there."""
 
 
 Pieces = Sequence[Piece]
@@ -118,10 +112,10 @@ def add(text: str, pieces: Pieces) -> Draft:
 def remove(text: str, pieces: Pieces, made: list[list[str]]) -> str:
     """The text without the pieces, and without the containers in `made` that are empty now."""
     for piece in pieces:
-        if isinstance(piece, Member):
-            text = _without_member(text, (*piece.pointer, SERVER_NAME))
-        else:
+        if piece.in_list:
             text = _without_hooks(text, piece.pointer)
+        else:
+            text = _without_member(text, (*piece.pointer, SERVER_NAME))
     for pointer in sorted(made, key=len, reverse=True):
         node = read(text).at(tuple(pointer))
         if node is not None and node.opens and not node.entries:
@@ -144,7 +138,7 @@ def is_empty(text: str) -> bool:
 
 
 def _state(root: Node, piece: Piece) -> str:
-    if isinstance(piece, Member):
+    if not piece.in_list:
         node = root.at((*piece.pointer, SERVER_NAME))
         return "none" if node is None else entry_state(node.plain, piece.value)
     found = [group.value.plain for group in _our_groups(root.at(piece.pointer))]
@@ -176,11 +170,11 @@ def _add(draft: Draft, piece: Piece) -> None:
     depth = len(piece.pointer)
     while (node := root.at(piece.pointer[:depth])) is None:
         depth -= 1
-    keys = (*piece.pointer, SERVER_NAME) if isinstance(piece, Member) else piece.pointer
+    keys = piece.pointer if piece.in_list else (*piece.pointer, SERVER_NAME)
     to_list = depth == len(keys)
     if node.opens != ("[" if to_list else "{"):
         raise Unreadable(f"{'.'.join(piece.pointer[:depth])} is not {'a list' if to_list else 'an object'}")
-    value: Any = piece.value if isinstance(piece, Member) or to_list else [piece.value]
+    value: Any = [piece.value] if piece.in_list and not to_list else piece.value
     for key in reversed(keys[depth + 1 :]):
         value = {key: value}
     _insert(draft, node, "" if to_list else keys[depth], value)

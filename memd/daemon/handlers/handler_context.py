@@ -366,8 +366,7 @@ class HandlerContext:
         if not self.embedding.multilingual or not language:
             return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
-        strange = await self.read(self._foreign_to, waiting, text)
-        waiting = [index for index in waiting if index.multilingual or index.id in strange]
+        waiting = await self.read(self._foreign_to, waiting, text)
         if new := tuple(index.workspace.ns for index in waiting if not index.multilingual):
             signs = ", ".join(signs_of(text, language)[:MOST_SIGNS])
             why = f"{language}: a question of {date.today()}{f' ({signs})' if signs else ''}"
@@ -386,9 +385,9 @@ class HandlerContext:
             await asyncio.sleep(POLL_SECONDS)
         return ready
 
-    def _foreign_to(self, indexes: Sequence[OwnIndex], text: str) -> set[int]:
+    def _foreign_to(self, indexes: Sequence[OwnIndex], text: str) -> list[OwnIndex]:
         """The workspaces to which a question is in another language: what their English notes say is not foreign."""
-        return {index.id for index in indexes if not index.multilingual and is_foreign_to(self.stores, index, text)}
+        return [index for index in indexes if index.multilingual or is_foreign_to(self.stores, index, text)]
 
     def _lacks_languages(self, waiting: Sequence[OwnIndex]) -> bool:
         """Whether some workspaces still wait for their first vectors for other languages."""

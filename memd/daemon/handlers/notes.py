@@ -1,7 +1,7 @@
 """Writing down what happened and what is worth knowing: `note`, `save`, `write`, `read` and `recent`."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
@@ -20,7 +20,6 @@ from memd.protocol.methods.notes import NewSection, NoteRequest, ReadRequest, Re
 TAG = re.compile(r"[^\s,\"'<>#]+")
 ROLE = re.compile(r"[\w][\w .:+-]*")
 LONGEST_ROLE = 100
-ENTRY_FIELDS = ("role", "path", "start_line", "end_line", "title", "time", "text")
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -149,8 +148,7 @@ def _with_authors(stores: Stores, index: WorkspaceIndex, entry: sections.RoleEnt
 
 
 def _row(entry: sections.RoleEntry) -> Result:
-    row = {name: getattr(entry, name) for name in ENTRY_FIELDS}
-    return row | ({"written_by": entry.written_by} if entry.written_by else {})
+    return {name: value for name, value in asdict(entry).items() if name != "written_by" or value}
 
 
 def _role_path(index: WorkspaceIndex, role: str) -> str:

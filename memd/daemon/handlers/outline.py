@@ -36,13 +36,12 @@ async def trees(ctx: HandlerContext, request: methods.OutlineTree, call: Incomin
     def ask(outline: Outline) -> SymbolTrees:
         from memd.outline import queries
 
-        options = queries.TreeOptions(
-            whole=not as_text, language=request.language, depth=request.depth, relations=request.relations,
-            omit_native=request.omit_native,
-        )  # fmt: skip
         # Of a symbol, of a file, or of the whole project.
         name, file = getattr(request, "symbol", ""), getattr(request, "file", "")
-        return queries.trees(outline, options, name, file and _path_in(outline, index, file, request.cwd))
+        return queries.trees(
+            outline, request.language, name, file and _path_in(outline, index, file, request.cwd), depth=request.depth,
+            relations=request.relations, omit_native=request.omit_native, whole=not as_text,
+        )  # fmt: skip
 
     found = await _ask_outline(ctx, index, ask)
     if not request.relations or "mentioned_in" in request.relations:

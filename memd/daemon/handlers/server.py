@@ -200,14 +200,14 @@ def _languages(ctx: HandlerContext, index: OwnIndex) -> list[str]:
 
 
 def _model_status(ctx: HandlerContext) -> Result:
-    model = ctx.stores.model
+    known: Result = {"name": "", "dims": 0, "fingerprint": "", "scale": None}
+    if ctx.stores.model is not None:
+        embedder = ctx.stores.model.embedder
+        known = {name: getattr(embedder, name) for name in known} | {"scale": asdict(embedder.scale)}
     return {
         "provider": ctx.settings.embedding.provider,
         "state": ctx.embedding.phase,
-        "name": model.embedder.name if model else "",
-        "dims": model.embedder.dims if model else 0,
-        "fingerprint": model.embedder.fingerprint if model else "",
-        "scale": asdict(model.embedder.scale) if model else None,
+        **known,
         "note": ctx.embedding.note,
         "switch": asdict(ctx.embedding.switch) if ctx.embedding.switch is not None else None,
         "multilingual": _multilingual_state(ctx),

@@ -142,17 +142,15 @@ class ImportTally:
         if any(plan.steps or plan.same or plan.conflicts for _, plan in self.plans):
             return
         problems = [*self.problems, *(problem for _, plan in self.plans for problem in plan.problems)]
-        places = "".join(f"\n{problem['path']}: {problem['why']}" for problem in problems[:SHOWN])
-        more = f"\nand {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        raise NotFound(f"nothing there can be taken in{places}{more}", "docs/writing.md lists what memd ingest reads")
+        places = _first([f"{problem['path']}: {problem['why']}" for problem in problems])
+        raise NotFound(f"nothing there can be taken in{places}", "docs/writing.md lists what memd ingest reads")
 
     def refuse_secrets(self) -> None:
         """Refuse all of it, and say where the secrets are; never what they are."""
         if not self.secrets or self.request.allow_secret or self.request.dry_run:
             return
-        places = "\n".join(f"{secret['place']}: {secret['kind']}" for secret in self.secrets[:SHOWN])
-        more = f"\nand {len(self.secrets) - SHOWN} more" if len(self.secrets) > SHOWN else ""
-        why = f"{len(self.secrets)} places look like secrets; nothing was written\n{places}{more}"
+        places = _first([f"{secret['place']}: {secret['kind']}" for secret in self.secrets])
+        why = f"{len(self.secrets)} places look like secrets; nothing was written{places}"
         raise SecretFound(why, "take them out, or say --allow-secret")
 
     async def write_plan(self, index: OwnIndex, plan: ImportPlan, what: str) -> None:
@@ -181,3 +179,9 @@ class ImportTally:
             "secrets": self.secrets[:LISTED], "conflicts": self.conflicts[:LISTED], "actions": self.actions,
             "visible": self.ctx.stores.ledger.clock,
         }  # fmt: skip
+
+
+def _first(places: list[str]) -> str:
+    """The first of some places, a line each, and how many more there are."""
+    more = [f"and {len(places) - SHOWN} more"] if len(places) > SHOWN else []
+    return "".join(f"\n{line}" for line in (*places[:SHOWN], *more))

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from sqlite3 import Connection
 from typing import Any
 
+from memd.config.paths import bytes_of
 from memd.errors import NotFound, Refused, TooLarge, UsageError
 from memd.indexer.indexing.scan import left_out
 from memd.indexer.lifecycle.lives import update
@@ -163,7 +164,7 @@ def _existing(index: WorkspaceIndex, path: str) -> tuple[str, bytes | None]:
     if why := left_out(index.workspace, path):
         return why, None
     try:
-        return "", safe_write.bytes_of(safe_write.place_of(index.workspace.root, path))
+        return "", bytes_of(safe_write.place_of(index.workspace.root, path))
     except Refused as error:
         return error.message, None
     except OSError as error:
