@@ -18,7 +18,7 @@ from memd.config.schema import EmbeddingSettings, OutlineSettings, Settings
 from memd.daemon.embedding import thread as embedding_thread
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.handlers.handler_context import HandlerContext
-from memd.daemon.jobs.maintenance import MANY_LARGE, MOST_LARGE, SMALL_EACH, IndexMaintenance
+from memd.daemon.jobs.built_in import MANY_LARGE, MOST_LARGE, SMALL_EACH, IndexMaintenance
 from memd.daemon.process.health import Health
 from memd.daemon.serving.events import LOOKED
 from memd.daemon.writer import worker as worker_module

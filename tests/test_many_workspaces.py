@@ -13,7 +13,7 @@ import pytest
 
 from memd.config.schema import EmbeddingSettings, Settings
 from memd.daemon.embedding.thread import Embedding
-from memd.daemon.jobs.maintenance import IndexMaintenance
+from memd.daemon.jobs.built_in import IndexMaintenance
 from memd.daemon.process.health import Health
 from memd.daemon.writer.tasks import scan_workspaces, verify_text
 from memd.daemon.writer.worker import Worker

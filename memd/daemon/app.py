@@ -24,8 +24,7 @@ from memd.daemon import handlers
 from memd.daemon.handlers.exam import nightly_exam
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.server import follow_config
-from memd.daemon.jobs.built_in import BuiltInJobs
-from memd.daemon.jobs.maintenance import IndexMaintenance
+from memd.daemon.jobs.built_in import BuiltInJobs, IndexMaintenance
 from memd.daemon.process import system
 from memd.daemon.process.health import log_failure, start_logging
 from memd.daemon.process.lock import Lock

@@ -60,10 +60,8 @@ def check_safe(hub: HubSettings, address: str, hosts: frozenset[str]) -> None:
     if is_loopback_host(address):
         return
     if not (hub.cert or hub.behind_proxy):
-        raise Refused(
-            f"without TLS the hub listens on this machine only, not on {address}",
-            "give --cert FILE --key FILE; or, if a proxy in front of it does TLS, --behind-proxy",
-        )
+        hint = "give --cert FILE --key FILE; or, if a proxy in front of it does TLS, --behind-proxy"
+        raise Refused(f"without TLS the hub listens on this machine only, not on {address}", hint)
     if not any(not token.expired for token in tokens.all_tokens()):
         raise Refused("there is no token yet, so nobody could be let in", "memd token add NAME --ns WORKSPACE --read")
     if not hosts:

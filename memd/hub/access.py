@@ -65,14 +65,12 @@ class Access:
         if not offered(method):
             raise Refused(f"`{method.name}` is about the hub's own machine, and not offered over the network", "")
         if not (method.reads or self.token.write):
-            raise Refused(
-                f"the token `{self.token.name}` may only read", "the owner makes another: memd token add --write"
-            )
+            hint = "the owner makes another: memd token add --write"
+            raise Refused(f"the token `{self.token.name}` may only read", hint)
         for name, parameter in parameters_of(method.name).items():
             if parameter.local and name != HERE and given.get(name):
-                raise Refused(
-                    f"`{name}` of `{method.name}` is left to callers on the hub's own machine", "leave it out"
-                )
+                why = f"`{name}` of `{method.name}` is left to callers on the hub's own machine"
+                raise Refused(why, "leave it out")
 
     def visible(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
         """A result without the machine and without other workspaces."""

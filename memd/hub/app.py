@@ -56,17 +56,14 @@ class Hub:
 
     async def _health(self, request: Request) -> ASGIApp:
         """Whether the daemon answers; nothing else, since nobody need show a token for it."""
-        alive = await self._daemon_answers()
-        said, status = (b'{"ok": true}\n', 200) if alive else (b'{"ok": false}\n', 503)
-        return Response(said, status, media_type="application/json")
-
-    async def _daemon_answers(self) -> bool:
-        """Whether it does so soon; all who ask at a time wait for the same answer."""
         if self._look is None or self._look.done():
+            # All who ask at a time wait for the same answer.
             self._look = asyncio.create_task(_pings(self._pulse))
         look = self._look
         done, _ = await asyncio.wait({look}, timeout=PING_SECONDS)
-        return bool(done) and look.result()
+        alive = bool(done) and look.result()
+        said, status = (b'{"ok": true}\n', 200) if alive else (b'{"ok": false}\n', 503)
+        return Response(said, status, media_type="application/json")
 
     # --- JSON-RPC -------------------------------------------------------------------------------------------
 

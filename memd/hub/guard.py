@@ -96,9 +96,8 @@ class HubGuard(HttpGuard):
     def check(self, scope: Scope, headers: Headers) -> None:
         host = host_of(headers)
         if bare_host(host) not in self.hosts:
-            raise Rejected(
-                421, Refused("this host name is not the hub's", "the owner allows one: memd serve --host NAME")
-            )
+            hint = "the owner allows one: memd serve --host NAME"
+            raise Rejected(421, Refused("this host name is not the hub's", hint))
         if (origin := headers.get("origin")) and origin.partition("://")[2].lower() != host.lower():
             raise Rejected(403, Refused("a page of another site asked for this, and the hub does not answer those", ""))
         path, method = scope["path"], scope["method"]

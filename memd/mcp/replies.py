@@ -183,10 +183,8 @@ def _lines_of(memory: Result, first: int, count: int) -> Result:
     first = max(first, start)
     last = memory["end_line"] if not count else min(memory["end_line"], first + count - 1)
     if first > memory["end_line"]:
-        raise NotFound(
-            f"`{memory.get('key', memory['path'])}` ends at line {memory['end_line']} of {memory['path']}",
-            "begin earlier",
-        )
+        name = memory.get("key", memory["path"])
+        raise NotFound(f"`{name}` ends at line {memory['end_line']} of {memory['path']}", "begin earlier")
     text = "\n".join(lines[first - start : last - start + 1])
     return {**memory, "text": text, "start_line": first, "end_line": last}
 

@@ -64,9 +64,8 @@ async def resource_text(call: Call, uri: str) -> str:
         return _fit(await call("topic.recall", {"topic": unquote(uri.removeprefix(TOPIC))}), "markdown")
     if uri.startswith(FILE):
         return _fit(await call("get", {"path": unquote(uri.removeprefix(FILE))}), "text")
-    raise NotFound(
-        f"there is no resource {one_line(uri)}", f"there are {FILE}<path>, {TOPIC}<name>, {FILES} and {TOPICS}"
-    )
+    hint = f"there are {FILE}<path>, {TOPIC}<name>, {FILES} and {TOPICS}"
+    raise NotFound(f"there is no resource {one_line(uri)}", hint)
 
 
 async def _all_files(call: Call) -> list[str]:

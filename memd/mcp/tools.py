@@ -132,9 +132,8 @@ def check(tool: str, parameters: dict[str, Parameter], arguments: Arguments) -> 
     for name in arguments:
         if name not in parameters:
             meant = did_you_mean(name, parameters).removeprefix("; ")
-            raise UsageError(
-                f"`{tool}` has no argument `{name}`", meant or f"it takes: {', '.join(parameters) or 'nothing'}"
-            )
+            hint = meant or f"it takes: {', '.join(parameters) or 'nothing'}"
+            raise UsageError(f"`{tool}` has no argument `{name}`", hint)
     # JSON has one type of number, and some clients write 5.0.
     given = {name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in arguments.items()}
     defaults = {name: parameter.default for name, parameter in parameters.items() if parameter.default}

@@ -77,9 +77,8 @@ def uninstall(args: Args) -> None:
 
 def _confirm(found: list[Path]) -> None:
     if not console.can_ask():
-        raise UsageError(
-            "--purge removes memd's state and settings, and there is no terminal to ask on", "if you mean it: --yes"
-        )
+        why = "--purge removes memd's state and settings, and there is no terminal to ask on"
+        raise UsageError(why, "if you mean it: --yes")
     console.note(*(f"to be removed: {place}" for place in found))
     if not typer.confirm("Remove all of this? The notes stay.", err=True):
         raise typer.Exit(5)
@@ -154,15 +153,11 @@ def set_up(now: bool, linger: bool, web: bool, serve: bool) -> dict[str, Any]:
 
 def _check_manager() -> None:
     if os.environ.get("MEMD_HOME"):
-        raise UsageError(
-            "MEMD_HOME is set, and the service belongs to this user's usual places",
-            "unset it first: unset MEMD_HOME; for a trial run: memd start",
-        )
+        why = "MEMD_HOME is set, and the service belongs to this user's usual places"
+        raise UsageError(why, "unset it first: unset MEMD_HOME; for a trial run: memd start")
     if systemctl("show", "--property=Version").returncode:
-        raise Refused(
-            "no systemd user manager answers",
-            "install from a login session of this user, or go without the service: memd start",
-        )
+        hint = "install from a login session of this user, or go without the service: memd start"
+        raise Refused("no systemd user manager answers", hint)
 
 
 def _make_own_places() -> None:

@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from sqlite3 import Row
 from typing import TYPE_CHECKING, cast
 
@@ -382,7 +381,7 @@ class Embedding:
         """A model that the ledger knows, if it is still the same."""
         try:
             embedder = self._load(self.settings.with_source(row["source"]))
-            self._write(self.stores.ledger.transact, partial(vector_table.recognise, embedder=embedder))
+            self._write(self.stores.ledger.transact, vector_table.recognise, embedder)
             if embedder.fingerprint != row["fingerprint"]:
                 return None
             _ = embedder.scale
@@ -397,8 +396,7 @@ class Embedding:
             return
         while unread := catalog.unread_chunks(self.stores.ledger.reader, UNREAD):
             languages = [(foreign_language(text), number) for number, text in unread]
-            save = partial(catalog.save_languages, languages=languages)
-            self._write(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
+            self._write(self.stores.ledger.transact, catalog.save_languages, languages, turn=Turn.BACKGROUND)
         if not vector_table.any_multilingual(self.stores.ledger.reader):
             return
         try:
@@ -454,8 +452,7 @@ class Embedding:
             self._caught_up()
 
     def _mark_sent(self, sent: SentRows) -> Future[None]:
-        mark = partial(mark_sent, sent=sent)
-        marked = self.worker.submit(self.stores.ledger.transact, mark, turn=Turn.BACKGROUND)
+        marked = self.worker.submit(self.stores.ledger.transact, mark_sent, sent, turn=Turn.BACKGROUND)
         marked.add_done_callback(lambda _: self._make_again() if sent.lost else None)
         return marked
 
@@ -485,8 +482,7 @@ class Embedding:
         for digests in collection.pages():
             emptied = vector_table.emptied(stores.ledger.reader, collection.model, digests)
             found = list(stores.engine.vectors(collection.name, emptied))
-            bring_back = partial(vector_table.bring_back, model=collection.model, vectors=found)
-            self._write(stores.ledger.transact, bring_back, turn=Turn.BACKGROUND)
+            self._write(stores.ledger.transact, vector_table.bring_back, collection.model, found, turn=Turn.BACKGROUND)
             lost += set(emptied) - {digest for digest, _ in found}
         self._write(stores.move_vectors, index, False)
         self._mark_sent(SentRows(0, collection.model, (), tuple(lost)))
@@ -588,8 +584,8 @@ class Embedding:
         """The vectors have caught up: compare the memories that are new."""
         for index in similarity.workspaces_to_compare(self.stores):
             for part in similarity.compare(self.stores, index, COMPARED_AT_ONCE).parts():
-                save = partial(similarity.save, workspace=index.id, compared=part, now=datetime.now(UTC))
-                self._write(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
+                compared = index.id, part, datetime.now(UTC)
+                self._write(self.stores.ledger.transact, similarity.save, *compared, turn=Turn.BACKGROUND)
 
     def recount(self) -> None:
         """Count in the ledger what has no vector: `pending` is a running number that may be a moment behind."""

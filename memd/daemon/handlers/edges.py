@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from sqlite3 import Connection, Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
@@ -131,10 +130,8 @@ async def _undeclare(
     done = await writer.write("edge.rm", source.key, *changes)
     await _edges_updated(writer)
     if rel == RELATED:
-        refuse = partial(
-            similarity.refuse, workspace=writer.index.id, one=source.number, other=target.number, now=datetime.now(UTC)
-        )
-        await writer.ctx.write(writer.ctx.stores.ledger.transact, refuse)
+        pair = writer.index.id, source.number, target.number
+        await writer.ctx.write(writer.ctx.stores.ledger.transact, similarity.refuse, *pair, datetime.now(UTC))
     return done
 
 

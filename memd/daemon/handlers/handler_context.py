@@ -238,11 +238,9 @@ class HandlerContext:
         what a workspace holds is told only to those inside it."""
         if around := self.around(directory):
             return around
-        raise UnknownWorkspace(
-            f"{directory or 'this session'} is in no workspace",
-            f"make it one: memd add {directory or 'DIR'}; or name one (memd workspaces lists them):"
-            " memd connect AGENT --scope project -n NAME",
-        )
+        named = "name one (memd workspaces lists them): memd connect AGENT --scope project -n NAME"
+        hint = f"make it one: memd add {directory or 'DIR'}; or {named}"
+        raise UnknownWorkspace(f"{directory or 'this session'} is in no workspace", hint)
 
     def indexes(self, request: InWorkspace) -> list[OwnIndex]:
         """The indexes of the workspaces a call is about."""

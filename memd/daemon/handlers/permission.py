@@ -5,7 +5,6 @@ The latter keeps an agent that was misled from writing down what it was told to.
 user, which can say that it is anyone."""
 
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +90,8 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
-    add = partial(actions.add_proposal, workspace=index.id, who=request.who, method=method.name, params=kept)
-    number = await ctx.write(ctx.stores.ledger.transact, add)
+    proposal = index.id, request.who, method.name, kept
+    number = await ctx.write(ctx.stores.ledger.transact, actions.add_proposal, *proposal)
     why = f"it is not written yet: as proposal {number} it waits until a person accepts it"
     raise Proposed(why, f"a person decides: memd proposal accept {number}, or reject")
 

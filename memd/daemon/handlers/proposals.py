@@ -4,7 +4,6 @@ of one note (`conflict.list`, `conflict.settle`), and access for others (`propos
 import json
 import re
 from dataclasses import asdict
-from functools import partial
 from pathlib import PurePosixPath
 from sqlite3 import Row
 
@@ -41,14 +40,14 @@ async def proposal_accept(ctx: HandlerContext, request: methods.ProposalAcceptRe
     method = METHODS[row["method"]]
     params = {name: value for name, value in json.loads(row["params"]).items() if name in method.parameters}
     result = await HANDLERS[method.request](ctx, parse(method, params), call)
-    await ctx.write(ctx.stores.ledger.transact, partial(actions.drop_proposal, proposal=row["id"]))
+    await ctx.write(ctx.stores.ledger.transact, actions.drop_proposal, row["id"])
     return {"proposal": _shown(ctx, row), "result": result}
 
 
 @handles(methods.ProposalRejectRequest)
 async def proposal_reject(ctx: HandlerContext, request: methods.ProposalRejectRequest, call: IncomingCall) -> Result:
     row = await _decided(ctx, request, call)
-    await ctx.write(ctx.stores.ledger.transact, partial(actions.drop_proposal, proposal=row["id"]))
+    await ctx.write(ctx.stores.ledger.transact, actions.drop_proposal, row["id"])
     return {"proposal": _shown(ctx, row)}
 
 

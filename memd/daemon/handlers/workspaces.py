@@ -118,9 +118,8 @@ def _workspace(request: methods.WorkspaceAddRequest) -> Workspace:
     for name, value in {"ns": ns, "globs": list(globs), "exclude": list(request.exclude)}.items():
         right, wanted = load.CHECKS[name]
         if not right(value):
-            raise UsageError(
-                f"`{name}` must be {wanted}, not {value!r}", "such as --ns app, --glob '**/*.md', --exclude drafts/"
-            )
+            hint = "such as --ns app, --glob '**/*.md', --exclude drafts/"
+            raise UsageError(f"`{name}` must be {wanted}, not {value!r}", hint)
     paths.check_notes_place(path.resolve())
     return replace(workspace, root=path.resolve())
 

@@ -1,8 +1,10 @@
-"""The jobs, a function each, and the reflections that jobs and people ask for."""
+"""The jobs, a function each, the reflections that jobs and people ask for, and the care of the text indexes while it is
+quiet."""
 
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
 from collections import Counter
@@ -16,22 +18,24 @@ from typing import Any
 
 from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.scheduler import ScheduledJob
-from memd.daemon.process.health import Health
+from memd.daemon.process.health import Health, Stopping
+from memd.daemon.process.system import give_way
+from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
-from memd.daemon.writer.tasks import announce_moved, forget_old_models, recover_actions, scan_workspaces, verify_text
 from memd.daemon.writer.worker import Worker
-from memd.errors import StoreBroken
+from memd.errors import MemdError, StoreBroken
 from memd.indexer.indexing.ingest import SETTLED
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.lifecycle.reflect import Reflection
-from memd.indexer.maintenance import backups
-from memd.indexer.maintenance.rebuild import collection_difference, reconcile_collection, text_difference
+from memd.indexer.maintenance import backups, rebuild
 from memd.indexer.record import actions, history
+from memd.indexer.store.ledger import translated
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.segment import LINES
 from memd.lifecycle.rule_book import rule_book
 from memd.lifecycle.rules import Rule
 
-log = logging.getLogger("memd")
+log = logging.getLogger("memd.maintenance")
 
 LEAST, MOST = 0.002, 0.05
 """Seconds of rest after each piece of work: about as long as the piece took."""
@@ -45,7 +49,7 @@ def rules_of(texts: Iterable[tuple[str, str]], health: Health) -> tuple[Rule, ..
     health.clear(RULES)
     if book.problems:
         problems = "; ".join(message for _, message in book.problems)
-        log.warning("rules that are not followed: %s", problems)
+        logging.getLogger("memd").warning("rules that are not followed: %s", problems)
         health.set(RULES, problems, "see where: memd config check; mend it with memd rule set, or memd rule rm")
     return book.rules
 
@@ -63,7 +67,7 @@ class ReflectionRunner:
 
         With `moves=False` only fading is done, with `fades=False` all the rest.
         """
-        moved = partial(announce_moved, self._worker)
+        moved = partial(tasks.announce_moved, self._worker)
         with self._one:
             return self._reflection(ns, dry=dry, who=who, **passes, on_moved=moved).reflect()
 
@@ -127,8 +131,8 @@ class BuiltInJobs:
 
     def save_run(self, job: ScheduledJob) -> None:
         if job.kept and job.last:
-            save = partial(actions.keep_run, name=job.name, last=job.last, took_ms=job.took_ms, result=job.result)
-            self.worker.submit(self.stores.ledger.transact, save, turn=Turn.BACKGROUND)
+            ran = job.name, job.last, job.took_ms, job.result
+            self.worker.submit(self.stores.ledger.transact, actions.keep_run, *ran, turn=Turn.BACKGROUND)
 
     # --- keeping in step --------------------------------------------------------------------------------------
 
@@ -136,7 +140,7 @@ class BuiltInJobs:
         """Repair whatever events missed."""
         changed = removed = 0
         for names in batches(list(self.stores.indexes), SCANNED_AT_ONCE):
-            report = self.worker.submit(scan_workspaces, self.worker, tuple(names), SETTLED).result()
+            report = self.worker.submit(tasks.scan_workspaces, self.worker, tuple(names), SETTLED).result()
             changed, removed = changed + report.files, removed + report.removed
         self.after_scan()
         return f"{changed} changed, {removed} removed"
@@ -152,21 +156,21 @@ class BuiltInJobs:
         Compared here, beside the writer; what changes meanwhile is at worst compared once more by it.
         """
         ns = index.workspace.ns
-        if self._text_differs(index) and (count := self.worker.submit(verify_text, self.worker, ns).result()):
+        if self._text_differs(index) and (count := self.worker.submit(tasks.verify_text, self.worker, ns).result()):
             yield f"{ns}: {count} in the text index"
         if count := self._collection_differs(index):
-            reconcile_collection(self.stores, index)
+            rebuild.reconcile_collection(self.stores, index)
             yield f"{ns}: {count} in the collection"
 
     def _text_differs(self, index: OwnIndex) -> bool:
         try:
-            return any(text_difference(self.stores, index))
+            return any(rebuild.text_difference(self.stores, index))
         except StoreBroken:
             return True
 
     def _collection_differs(self, index: OwnIndex) -> int:
         try:
-            return sum(collection_difference(self.stores, index))
+            return sum(rebuild.collection_difference(self.stores, index))
         except StoreBroken:
             # It is compared by itself as soon as it can be asked again.
             return 0
@@ -203,13 +207,13 @@ class BuiltInJobs:
 
     def compact(self) -> str:
         """Sweep up, drop what the settings say is too old, and give room back where that is worth it."""
-        self.worker.submit(recover_actions, self.worker).result()
+        self.worker.submit(tasks.recover_actions, self.worker).result()
         if not self.embedding.pending:
-            self.worker.submit(forget_old_models, self.stores).result()
+            self.worker.submit(tasks.forget_old_models, self.stores).result()
         done = ["swept"]
         if days := self.worker.settings.history.keep_days:
             before = actions.in_utc(datetime.now().astimezone() - timedelta(days))
-            dropped = self.worker.submit(self.stores.ledger.transact, partial(history.expire, before=before))
+            dropped = self.worker.submit(self.stores.ledger.transact, history.expire, before)
             done.append(f"{dropped.result()} former texts dropped")
         if freed := self._give_back():
             done.append(freed)
@@ -228,3 +232,111 @@ class BuiltInJobs:
             return self.examine(datetime.now().astimezone().date())
         except CancelledError:
             return "cut short: memd was stopped"
+
+
+# --- work on the text indexes beside the writer: reads ahead, and joins what edits and imports left in pieces --------
+
+MOST_LARGE = 3
+"""Large segments of one index: with more of them, looking up a new word takes noticeably longer."""
+
+MANY_LARGE = 10
+"""With more they are joined at once: in the middle of an import, and while vectors are being made."""
+
+SMALL_EACH = 3
+"""For each large segment there may be so many small ones."""
+
+RETRY_SECONDS = 600.0
+
+
+class IndexMaintenance:
+    """One thing at a time, in a thread of its own, begun only when the writer is idle."""
+
+    def __init__(self, worker: Worker, embedding: Embedding) -> None:
+        self.worker = worker
+        self.embedding = embedding
+        self._warm: dict[int, int] = {}
+        """How many large segments the index of each workspace had when it was read ahead."""
+        self._join_from = 0.0
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> None:
+        """Begin what there is to do; called by the writer, which must not wait for it."""
+        if self._occupied:
+            return
+        if self.embedding.at_work:
+            self.look_at_pieces()
+        elif (cold := self._cold()) is not None:
+            self._warm.setdefault(cold.id, 0)
+            self._begin(self._read_ahead, cold)
+        else:
+            self.look_at_pieces(MOST_LARGE)
+
+    def look_at_pieces(self, most: int = MANY_LARGE) -> None:
+        """Begin to join an index that is in more pieces; called by the writer too."""
+        if not self._occupied and time.monotonic() >= self._join_from:
+            for index in self.worker.stores.indexes.values():
+                text = index.open_text
+                if text is not None and (text.large > most or text.small > SMALL_EACH * most):
+                    self._begin(partial(self._join, most), index)
+                    return
+
+    @property
+    def _occupied(self) -> bool:
+        return self.embedding.warming or (self._thread is not None and self._thread.is_alive())
+
+    def _cold(self) -> OwnIndex | None:
+        """An index that was not read ahead since an import, or, where there is room for all, one that nobody has asked.
+
+        One that was closed again is left alone.
+        """
+        stores = self.worker.stores
+        for index in stores.indexes.values():
+            text = index.open_text
+            unasked = text is None and stores.all_fit and index.id not in self._warm
+            if unasked or (text is not None and self._warm.get(index.id) != text.large):
+                return index
+        return None
+
+    def _begin(self, work: Callable[[OwnIndex], None], index: OwnIndex) -> None:
+        self._thread = threading.Thread(target=self._run, args=(work, index), name="memd-maintenance", daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Callable[[OwnIndex], None], index: OwnIndex) -> None:
+        give_way()
+        try:
+            with translated():
+                work(index)
+        except Stopping:
+            return
+        except MemdError as error:
+            self.worker.guard.explain(error)
+            log.warning("put off: %s", error)
+            self._join_from = time.monotonic() + RETRY_SECONDS
+
+    def _read_ahead(self, index: OwnIndex) -> None:
+        try:
+            text = index.text
+        except StoreBroken as error:
+            log.warning("ns=%s: %s", index.workspace.ns, error)
+            self.worker.submit(tasks.verify_text, self.worker, index.workspace.ns).result()
+            return
+        # Noted also when it fails: a question will find the damage, and it is repaired then.
+        self._warm[index.id] = text.large
+        text.postings().warm()
+
+    def _join(self, most: int, index: OwnIndex) -> None:
+        started, pieces = time.monotonic(), index.text.pieces(most)
+        try:
+            fresh = rebuild.build_elsewhere(self.worker.stores.folder, index.id, rebuild.GENTLE, pieces)
+        except MemdError:
+            if all((index.text.folder / piece.make_filename(LINES)).exists() for piece in pieces):
+                raise
+            # A commit removed one of them just now.
+            return
+        try:
+            using = self.worker.submit(tasks.use_joined_text, self.worker, index, fresh, pieces, turn=Turn.BACKGROUND)
+            used = using.result()
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        took, how = (time.monotonic() - started) * 1000, "joined" if used else "changed meanwhile, joined later"
+        log.info("%s ns=%s segments=%d ms=%.0f", how, index.workspace.ns, len(pieces), took)

@@ -222,10 +222,10 @@ class Ledger:
         self.confirm_place()
         self.committed()
 
-    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Call a function with the connection, in one transaction."""
+    def transact(self, work: Callable[..., T], *args: object) -> T:
+        """Call a function with the connection and some arguments, in one transaction."""
         with self.write() as connection:
-            return work(connection)
+            return work(connection, *args)
 
     @contextmanager
     def forgetting(self) -> Iterator[sqlite3.Connection]:
