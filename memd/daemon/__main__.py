@@ -1,7 +1,5 @@
 """`python -m memd.daemon`: the daemon in the foreground, or with `--doctor` its check without serving."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

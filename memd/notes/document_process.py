@@ -1,7 +1,5 @@
 """A process that takes the text out of one document after the other; only it loads the libraries that do so."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

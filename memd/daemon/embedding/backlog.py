@@ -1,8 +1,6 @@
 """Chunks without a vector: counted, fetched in the order of need, computed where that suits, at a pace that suits; and
 how far a change from one model to another is."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

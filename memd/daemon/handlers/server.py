@@ -1,7 +1,5 @@
 """The daemon itself: `hello`, `ping`, `status`, `reload`, `shutdown`; and `mcp.open`, after which MCP is spoken."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Iterator

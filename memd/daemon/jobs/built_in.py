@@ -1,8 +1,6 @@
 """The jobs, a function each, the reflections that jobs and people ask for, and the care of the text indexes while it is
 quiet."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Runs the jobs by the clock, one at a time, and keeps what became of them."""
 
-from __future__ import annotations
-
 import logging
 import random
 import time

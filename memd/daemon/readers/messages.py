@@ -4,8 +4,6 @@ A function goes by its name, the stores and the index of a workspace by a refere
 The daemon also sends its `DaemonState`, whenever that changes.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Callable

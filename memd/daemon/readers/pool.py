@@ -1,7 +1,5 @@
 """The reader processes: started when questions come, given work, replaced when they die or hang."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

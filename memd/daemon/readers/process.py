@@ -1,7 +1,5 @@
 """A reader process: answers questions from the files of the daemon that started it, and ends when the daemon does."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import itertools

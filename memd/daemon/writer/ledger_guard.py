@@ -1,8 +1,6 @@
 """Sees to it that `state.db` stays where it was opened and is sound: a file that is gone is put back, another one is
 left alone, and of a damaged one nothing is believed until the doctor has mended it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

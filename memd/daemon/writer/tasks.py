@@ -1,8 +1,6 @@
 """The writer's work: on the files of a workspace, for the stores (the text index, the model, its vectors), and on the
 lives of memories (accesses, which are collected for it, tiers, edges)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -7,8 +7,6 @@ What it does next, the most urgent first:
 What waits for it, and whose turn it is, is in queue.py.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
