@@ -56,7 +56,9 @@ def here(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 
 def places(here: Here) -> list[tuple[str, Place]]:
-    return [(name, place) for name, agent in AGENTS.items() for made in agent.places.values() for place in made(here)]
+    return [
+        (name, place) for name, agent in AGENTS.items() for scope in agent.scopes for place in agent.places(scope, here)
+    ]
 
 
 def all_files(root: Path) -> dict[str, bytes]:
@@ -148,7 +150,7 @@ def filled(value: Any) -> Any:
 
 
 def test_memds_notes_hold_nothing_of_the_files(here, home):
-    place = AGENTS["claude-code"].places["user"](here)[0]
+    place = AGENTS["claude-code"].places("user", here)[0]
     place.path.write_text(HANDWRITTEN["other server"])
     connect(place)
     kept = (home.state / "connections.json").read_text()
@@ -156,7 +158,7 @@ def test_memds_notes_hold_nothing_of_the_files(here, home):
 
 
 def test_the_diff_does_not_show_the_neighbours_keys(here):
-    place = AGENTS["claude-code"].places["user"](here)[0]
+    place = AGENTS["claude-code"].places("user", here)[0]
     spread = json.dumps({"mcpServers": {"a": {"command": "x", "env": {"KEY": "s3cr3t"}}}}, indent=2)
     place.path.write_text(spread)
     diff = change.connected(place).diff()
@@ -165,20 +167,20 @@ def test_the_diff_does_not_show_the_neighbours_keys(here):
 
 def test_other_options_replace_the_entry_and_the_way_back_stays_exact(here):
     for name, text in (("cursor", HANDWRITTEN["tabs"]), ("codex", CODEX["no newline"])):
-        made = AGENTS[name].places["user"]
-        path = made(here)[0].path
+        agent = AGENTS[name]
+        path = agent.places("user", here)[0].path
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text.encode())
-        connect(made(here)[0])
+        connect(agent.places("user", here)[0])
         other = Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), profile="all", ns="notes")
-        connect(made(other)[0])
+        connect(agent.places("user", other)[0])
         assert '"--profile"' in path.read_text() and path.read_text().count("/opt/bin/memd") == 1
-        disconnect(made(here)[0])
+        disconnect(agent.places("user", here)[0])
         assert path.read_bytes() == text.encode()
 
 
 def test_other_peoples_hooks_stay_also_beside_memds_in_one_group(here):
-    place = AGENTS["claude-code"].places["user"](here)[1]
+    place = AGENTS["claude-code"].places("user", here)[1]
     theirs = {"type": "command", "command": "say done"}
     ours = {"type": "command", "command": "memd hook stop"}
     near = {"type": "command", "command": "memdx hook-stop"}
@@ -190,7 +192,7 @@ def test_other_peoples_hooks_stay_also_beside_memds_in_one_group(here):
 
 
 def test_a_link_stays_a_link(here, tmp_path):
-    place = AGENTS["cursor"].places["user"](here)[0]
+    place = AGENTS["cursor"].places("user", here)[0]
     target = tmp_path / "dotfiles.json"
     target.write_text("{}\n")
     place.path.parent.mkdir()
@@ -216,7 +218,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("text", [*(text.encode() for text in BROKEN), b'{"a": "\xff"}'])
 def test_a_file_that_cannot_be_read_is_left_alone_or_replaced_with_a_copy_kept(here, text):
-    place = AGENTS["cursor"].places["user"](here)[0]
+    place = AGENTS["cursor"].places("user", here)[0]
     place.path.parent.mkdir()
     place.path.write_bytes(text)
     with pytest.raises(Refused) as refused:
@@ -229,21 +231,21 @@ def test_a_file_that_cannot_be_read_is_left_alone_or_replaced_with_a_copy_kept(h
 
 def test_what_force_replaced_comes_back_and_the_copy_goes(here):
     for name, text in (("cursor", b'{"keep": 1, "mcpServers": null}'), ("codex", b"mcp_servers = 1 # \xff")):
-        made = AGENTS[name].places["user"]
-        path = made(here)[0].path
+        agent = AGENTS[name]
+        path = agent.places("user", here)[0].path
         path.parent.mkdir()
         path.write_bytes(text)
-        change.apply(change.connected(made(here)[0], force=True))
+        change.apply(change.connected(agent.places("user", here)[0], force=True))
         # Other options in between do not lose it.
-        connect(made(Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes"))[0])
-        change.apply(change.disconnected(made(here)[0]), forget=True)
+        connect(agent.places("user", Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes"))[0])
+        change.apply(change.disconnected(agent.places("user", here)[0]), forget=True)
         assert path.read_bytes() == text and list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_what_came_after_force_stays_and_the_copy_is_named(here, again):
-    made = AGENTS["cursor"].places["user"]
-    place = made(here)[0]
+    agent = AGENTS["cursor"]
+    place = agent.places("user", here)[0]
     place.path.parent.mkdir()
     place.path.write_text('{"keep": 1, "mcpServers": null}')
     copy = change.connected(place, force=True)
@@ -251,7 +253,9 @@ def test_what_came_after_force_stays_and_the_copy_is_named(here, again):
     servers = json.loads(place.path.read_text())["mcpServers"]
     place.path.write_text(json.dumps({"mcpServers": {**servers, "new": {}}}))
     if again:
-        done = change.connected(made(Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes"))[0])
+        done = change.connected(
+            agent.places("user", Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes"))[0]
+        )
     else:
         done = change.disconnected(place)
     assert str(copy.backup) in done.note
@@ -262,7 +266,7 @@ def test_what_came_after_force_stays_and_the_copy_is_named(here, again):
 
 
 def test_without_its_copy_what_force_replaced_leaves_an_object(here):
-    place = AGENTS["cursor"].places["user"](here)[0]
+    place = AGENTS["cursor"].places("user", here)[0]
     place.path.parent.mkdir()
     place.path.write_text('{"keep": 1, "mcpServers": null}')
     done = change.connected(place, force=True)
@@ -280,7 +284,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_another_server_called_memd_is_replaced_only_with_force_and_comes_back(here, name):
-    place = AGENTS[name].places["user"](here)[0]
+    place = AGENTS[name].places("user", here)[0]
     place.path.parent.mkdir()
     place.path.write_text(TAKEN[name])
     assert change.state(place) == "taken"
@@ -317,7 +321,7 @@ def test_an_entry_is_memds_when_it_starts_memd(value, ours):
 
 @pytest.mark.parametrize("text", ["a = ", "mcp_servers = {a = {command = 'x'}}\n", "[[mcp_servers]]\n"])
 def test_toml_that_a_table_cannot_be_added_to_is_left_alone(here, text):
-    place = AGENTS["codex"].places["user"](here)[0]
+    place = AGENTS["codex"].places("user", here)[0]
     place.path.parent.mkdir()
     place.path.write_text(text)
     with pytest.raises(Refused, match="cannot be edited"):
@@ -551,10 +555,10 @@ def test_an_agent_whose_transcripts_memd_cannot_read_gets_the_hooks_that_tell(pe
 
 
 def test_a_script_is_memds_alone(here):
-    place = AGENTS["opencode"].places["user"](here)[1]
+    place = AGENTS["opencode"].places("user", here)[1]
     other = Here(here.home, here.project, {}, "linux", ("/opt/bin/memd",), ns="notes")
     connect(place)
-    again = AGENTS["opencode"].places["user"](other)[1]
+    again = AGENTS["opencode"].places("user", other)[1]
     assert change.state(again) == "differs"
     connect(again)
     assert "hook session-start -n notes" in place.path.read_text()
@@ -623,7 +627,7 @@ def test_nanobots_other_spelling_is_kept(here):
     path = here.home / ".nanobot" / "config.json"
     path.parent.mkdir()
     path.write_text('{"tools": {"mcp_servers": {}}}')
-    connect(AGENTS["nanobot"].places["user"](here)[0])
+    connect(AGENTS["nanobot"].places("user", here)[0])
     assert "memd" in json.loads(path.read_text())["tools"]["mcp_servers"]
 
 

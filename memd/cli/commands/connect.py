@@ -44,7 +44,7 @@ def connect(args: Args) -> None:
         return
     known = _agent(args["agent"], scope)
     here = _here(scope, ns=_ns(known, args["ns"], scope), profile=args["profile"] or "", hooks=args["with_hooks"])
-    changes = [change.connected(place, args["force"]) for place in known.places[scope](here)]
+    changes = [change.connected(place, args["force"]) for place in known.places(scope, here)]
     new = " and ".join(str(one.path) for one in changes if one.kind != "none")
     asking = console.can_ask() and bool(new) and not (args["yes"] or dry_run or json)
     if asking:
@@ -80,8 +80,8 @@ def disconnect(args: Args) -> None:
     scope, dry_run, json = args["scope"], args["dry_run"], args["json"]
     known = _agent(args["agent"], scope or "user")
     # In the home directory a project's file can be the user's.
-    scopes = [scope] if scope else known.places
-    places = {place.path: place for where in scopes for place in known.places[where](_here(where))}
+    scopes = [scope] if scope else known.scopes
+    places = {place.path: place for where in scopes for place in known.places(where, _here(where))}
     changes = [change.disconnected(place) for place in places.values()]
     undone = [one for one in changes if one.kind != "none"]
     _carry_out(changes, dry_run, forget=True)
@@ -108,7 +108,7 @@ def _agent(name: str, scope: str) -> Agent:
         meant = " or ".join(f"`{agent}`" for agent in AGENTS if name.casefold() in agent.split("-"))
         hint = f"did you mean {meant}?" if meant else f"it knows: {', '.join(AGENTS)}"
         raise UsageError(f"memd does not know the agent {name}", hint)
-    if scope not in known.places:
+    if scope not in known.scopes:
         raise UsageError(f"{known.title} has no settings for a project", f"memd connect {name}")
     return known
 
@@ -181,16 +181,15 @@ def _list(json: bool) -> None:
     lines = []
     for row in rows:
         lines.append(f"{row['agent']:<15} {'found: ' + row['found'] if row['found'] else 'not found on this machine'}")
-        for place in row["places"]:
-            if row["found"] or place["state"] != "none":
-                lines.append(f"{'':<15} {place['scope']:<8} {STATES[place['state']]:<20} {place['path']}")
+        shown = [place for place in row["places"] if row["found"] or place["state"] != "none"]
+        lines += [f"{'':<15} {one['scope']:<8} {STATES[one['state']]:<20} {one['path']}" for one in shown]
     console.show({"agents": rows}, "\n".join(map(one_line, lines)), json)
 
 
 def _row(agent: Agent) -> dict[str, Any]:
     rows: dict[str, dict[str, str]] = {}
-    for scope in agent.places:
-        for place in agent.places[scope](_here(scope)):
+    for scope in agent.scopes:
+        for place in agent.places(scope, _here(scope)):
             path, state = str(place.path), change.state(place)
             # What `-n` or `--profile` made of it is connected too.
             state = "connected" if state == "differs" else state

@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -188,13 +187,13 @@ class Agent:
     elsewhere: bool = False
 
     @property
-    def places(self) -> dict[str, Callable[[Here], tuple[Place, ...]]]:
-        """The additions and their places, for the user and, if it can be, for a project."""
-        files = {"user": self.user, "project": self.project}
-        return {scope: partial(self._places, scope, file) for scope, file in files.items() if file}
+    def scopes(self) -> dict[str, str]:
+        """The files that have the servers: the user's and, if it can be, a project's."""
+        return {"user": self.user, **({"project": self.project} if self.project else {})}
 
-    def _places(self, scope: str, file: str, here: Here) -> tuple[Place, ...]:
-        path = here.path(file)
+    def places(self, scope: str, here: Here) -> tuple[Place, ...]:
+        """The additions and their places."""
+        path = here.path(self.scopes[scope])
         pieces: dict[Path, tuple[Piece, ...]] = {path: (Piece(self._pointer(path), server(here, self.typed)),)}
         if self.hooks and here.hooks:
             pieces[here.path(self.hooks[scope])] = hooks(here, self.saves)
