@@ -3,15 +3,13 @@
 tools.toml has what a model sees of them; it chooses better from a short list.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -72,7 +70,7 @@ class Tool:
     def reads(self) -> bool:
         return METHODS[self.method].reads
 
-    async def answer(self, call: Call, arguments: Arguments, offered: Iterable[Tool] = ()) -> Reply:
+    async def answer(self, call: Call, arguments: Arguments, offered: Iterable[Self] = ()) -> Reply:
         """Check the arguments and run the tool; an error of memd is a reply too, and names the tools on offer."""
         try:
             checked_arguments = check(self.name, self.parameters, arguments)
@@ -87,14 +85,14 @@ class Tool:
         notes = [*degraded_note(result), *reply.notes, *cut]
         return Reply(with_notes(text, notes), {**sanitize(reply.data), "notes": notes})
 
-    def failure(self, error: MemdError, offered: Iterable[Tool] = ()) -> Reply:
+    def failure(self, error: MemdError, offered: Iterable[Self] = ()) -> Reply:
         wrong_arguments = isinstance(error, UsageError) and not isinstance(error, NOT_ABOUT_ARGUMENTS)
         code = f"{self.name}_{'args' if wrong_arguments else 'fail'}"
         message, hint = one_line(error.message), one_line(self._hint_for_a_model(error.hint, offered))
         data = {"code": code, "cause": error.code, "message": message, "hint": hint, "retryable": error.retryable}
         return Reply(f"{code}: {message}{f' ({hint})' if hint else ''}", {"error": data}, failed=True)
 
-    def _hint_for_a_model(self, hint: str, offered: Iterable[Tool]) -> str:
+    def _hint_for_a_model(self, hint: str, offered: Iterable[Self]) -> str:
         """A hint that names tools in place of shell commands; what has no tool is for a person."""
         hint = SHELL_ONLY.sub("", hint)
         # Of two tools for the same, the one that belongs with this.

@@ -23,7 +23,6 @@ from memd.protocol.methods import notes as methods
 TAG = re.compile(r"[^\s,\"'<>#]+")
 ROLE = re.compile(r"[\w][\w .:+-]*")
 LONGEST_ROLE = 100
-NO_TOPICS = "No topics found"
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -359,7 +358,7 @@ def _authors(stores: Stores, index: WorkspaceIndex, key: str) -> Result:
 async def search(ctx: HandlerContext, request: methods.TopicSearchRequest, call: IncomingCall) -> Result:
     tags = {tag.casefold() for tag in topics.clean_tags(request.tags)}
     rows = await ctx.read(_with_tags, ctx, ctx.indexes(request), tags, request.match == "all")
-    return {"topics": rows, "text": _joined(rows) or NO_TOPICS}
+    return {"topics": rows, "text": _joined(rows) or "No topics found"}
 
 
 def _with_tags(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], tags: set[str], every: bool) -> list[Result]:

@@ -1,7 +1,5 @@
 """The lock that decides which process owns the stores. Light on purpose: a daemon takes it before it loads the rest."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -14,14 +12,6 @@ from memd.errors import AlreadyRunning
 from memd.version import __version__
 
 NAMED_SECONDS = 1.0
-
-
-def take_state() -> Lock:
-    """Make the daemon's directories, and take the lock that makes them this process's own."""
-    paths.private_dir(paths.state_dir())
-    paths.private_dir(paths.run_dir())
-    paths.check_socket_length(paths.socket_path())
-    return Lock(paths.lock_file())
 
 
 class Lock:
@@ -56,3 +46,11 @@ def _owner(descriptor: int) -> str:
             return f" (pid {said['pid']}, version {said['version']})"
         time.sleep(0.01)
     return ""
+
+
+def take_state() -> Lock:
+    """Make the daemon's directories, and take the lock that makes them this process's own."""
+    paths.private_dir(paths.state_dir())
+    paths.private_dir(paths.run_dir())
+    paths.check_socket_length(paths.socket_path())
+    return Lock(paths.lock_file())

@@ -74,9 +74,6 @@ class FolderWatch:
 log = logging.getLogger("memd.outline")
 
 FOLDER = "outline"
-OFF = "the code outline is off"
-HOW = "turn it on with enabled = true under [outline] in {file}, then: memd restart"
-MISSING = "the code outline needs packages that are not installed"
 
 T = TypeVar("T")
 
@@ -134,7 +131,8 @@ class CodeOutlines:
     def ask(self, index: WorkspaceIndex, question: Callable[[Outline], T]) -> Future[T]:
         """Answer a question from an outline that agrees with the files on the disk."""
         if not self.on:
-            raise Refused(OFF, HOW.format(file=paths.config_file()))
+            how = f"turn it on with enabled = true under [outline] in {paths.config_file()}, then: memd restart"
+            raise Refused("the code outline is off", how)
 
         def answer() -> T:
             kept = self._open(index)
@@ -168,7 +166,7 @@ class CodeOutlines:
             from memd.outline.outline import Outline
         except ImportError as error:
             how = f"install them: {installation.extra('outline')}; then: memd restart"
-            raise Refused(f"{MISSING}: {error.name}", how) from None
+            raise Refused(f"the code outline needs packages that are not installed: {error.name}", how) from None
         return Outline(root, file, self.settings.max_file_kb * 1024)
 
     def _refresh(self, kept: _WorkspaceOutline) -> None:
