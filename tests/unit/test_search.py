@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,12 @@ from memd.indexer.language.question import parse
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.query import certainty, lookup, many_workspaces, meaning, signals
+from memd.indexer.query import certainty, grep, lookup, many_workspaces, meaning, signals
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
 from memd.indexer.store import vector_table
+from memd.indexer.store.postings import SizedCache
 from memd.models import Answer, Ask, Filters
 from tests.lab import MAX_BYTES, TODAY, Lab, Narrow
 
@@ -376,3 +378,36 @@ def test_of_many_workspaces_those_with_the_best_hits_are_searched(lab: Lab, mode
     assert [searched for _, searched in every] == [30] * 4 and [searched for _, searched in few] == [8] * 4
     assert [hits for hits, _ in few] == [hits for hits, _ in every]
     assert few[1][0][0][0] == "other"
+
+
+# --- words that the index does not know -----------------------------------------------------------------------
+
+
+def test_files_are_read_again_only_for_a_word_that_may_stand_in_them(
+    wordless: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    read = grep.read_note
+    monkeypatch.setattr(grep, "read_note", lambda path, most: opened.append(path.name) or read(path, most))
+    monkeypatch.setattr(grep, "_read_texts", SizedCache(0, len))
+    index = wordless.add(NOTES)
+
+    def look(*words: str) -> tuple[dict[str, str], int]:
+        opened.clear()
+        # At rest: the stamps of a file that was read right after a change say nothing.
+        index.files = {path: row if not row.racy else replace(row, racy=0) for path, row in index.files.items()}
+        return grep.holding(index, words, MAX_BYTES, 60), len(opened)
+
+    day = "memory/2026-02-10.md"
+    assert look("quetzal") == ({}, 2)
+    assert look("quetzal", "zeppelin", "κόσμος", "日本語") == ({}, 0)
+    assert look("quetzal", "fjord") == ({day: "fjord"}, 2)
+    assert look("hall")[0] == {day: "hall"}, "too short to be known from its pieces"
+    assert look("route") == ({}, 2), "a part of a word is none"
+    wordless.save({day: "## Bird\n\nA Quetzal, 日本語 and ΚΌΣΜΟΣ.\n"})
+    assert look("quetzal")[0] == {day: "quetzal"}
+    assert look("κόσμοσ")[0] == {day: "κόσμοσ"}
+    assert look("日")[0] == {day: "日"}
+    index.files = {path: replace(row, racy=1) for path, row in index.files.items()}
+    (index.workspace.root / day).write_text("A zeppelin.\n")
+    assert grep.holding(index, ["zeppelin"], MAX_BYTES, 60) == {day: "zeppelin"}, "whatever its stamps say"

@@ -182,7 +182,7 @@ class _Walk:
             if not known.readable:
                 self.result.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
             elif not known.left_out and not (ruled and self._excluded(entry, path, known)):
-                self._visit(entry, path, known.wanted, known.inner)
+                self._visit(entry, path, known)
             elif known.left_out and (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
                 self.result.skipped[path] = f"another version of {note}: memd conflict list"
 
@@ -193,7 +193,8 @@ class _Walk:
             self.result.skipped[named] = why
         return bool(why)
 
-    def _visit(self, entry: os.DirEntry[str], path: str, wanted: bool, inner: bool) -> None:
+    def _visit(self, entry: os.DirEntry[str], path: str, known: _Name) -> None:
+        wanted, inner = known.wanted, known.inner
         if not wanted and not inner:
             return
         if entry.is_symlink() and not self._link_allowed(entry, path, wanted):
@@ -208,7 +209,7 @@ class _Walk:
             if inner and (status.st_dev, status.st_ino) not in self.visited:
                 self.visited.add((status.st_dev, status.st_ino))
                 self.folder(path)
-        elif wanted and (why := documents.lacking(path) if stat.S_ISREG(status.st_mode) else ODD):
+        elif wanted and (why := known.lacking if stat.S_ISREG(status.st_mode) else ODD):
             self.result.skipped[path] = why
         elif wanted:
             self.result.files[path] = FileStat.of(status)
@@ -238,6 +239,8 @@ class _Name(NamedTuple):
     wanted: bool
     inner: bool
     """Whether something that is wanted may stand below it."""
+    lacking: str
+    """Why a document of this name cannot be read here."""
 
 
 @lru_cache(maxsize=10_000)
@@ -248,6 +251,7 @@ def _by_name(path: str, globs: tuple[str, ...]) -> _Name:
         _hidden(path, globs) or path.rpartition("/")[2] in NEVER,
         any(matcher(glob).fullmatch(path) for glob in globs),
         any(_reaches(glob, path) for glob in globs),
+        documents.lacking(path),
     )
 
 

@@ -11,10 +11,14 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memd.errors import UsageError
 from memd.indexer.indexing.scan import LINK, scan
 from memd.indexer.language.words import terms_of
 from memd.indexer.query.pattern import MAX_LINE, Pattern
+from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import FileStat, JsonObject, Workspace
@@ -28,7 +32,13 @@ MAX_CHARS = 1_000_000
 MOST_READ_TEXT = 8_000_000
 """Characters of files that are kept in memory, to look for words that the index does not know."""
 
-Stamps = tuple[int, int, int, int]
+PIECE_BYTES = 5
+"""Of the pieces of texts by which a word is known to stand in none of them."""
+PIECE_BITS = 21
+PIECE_SHIFT, NUMBER_SHIFT = np.uint64(64 - 8 * PIECE_BYTES), np.uint64(64 - PIECE_BITS)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number near 2⁶⁴ divided by the golden ratio: the upper bits of a product with it are spread evenly."""
+
 Place = tuple[int, int, str, str]
 """Sorts files, newest first: by the day in the name, or else of the last change; then by the last change."""
 
@@ -91,31 +101,50 @@ def contents(
 def holding(index: WorkspaceIndex, words: Iterable[str], max_bytes: int, seconds: float) -> dict[str, str]:
     """The indexed files that have any of some words, with the word, the last changed first, as far as the time allows.
 
-    A file's text is read again when its stamps are others than those it was last read with.
+    A file that was looked into before is left out unless one of the words may stand in such a file.
     """
     sought, until = set(words), time.monotonic() + seconds
+    likely, looked = any(map(_may_stand, sought)), index.looked_into
+    files = [row for path, row in index.files.items() if likely or row.racy or looked.get(path) is not row]
     paths: dict[str, str] = {}
-    for path, row in sorted(index.files.items(), key=lambda file: -file[1].mtime_ns):
-        if not sought or time.monotonic() > until:
+    for row in sorted(files, key=lambda row: -row.mtime_ns):
+        if time.monotonic() > until:
             break
-        read = partial(_folded, index.workspace, path, max_bytes)
-        key = index.workspace.root, path, (row.mtime_ns, row.ctime_ns, row.size, row.inode)
+        read = partial(_folded, index.workspace, row.path, max_bytes)
         # The stamps of a file that was read too soon after a change may not tell the next one.
-        text = read() if row.racy else _read_texts.get(key, read)
+        text = read() if row.racy else _read_texts.get((index.workspace.root, row), read)
+        looked[row.path] = row
         if any(word in text for word in sought):
             # Whole words only: "cat" is in "location" too, and no index would find it there.
             there = sought.intersection(terms_of(text)[1])
-            paths |= {path: min(there)} if there else {}
+            paths |= {row.path: min(there)} if there else {}
     return paths
 
 
-_read_texts: SizedCache[tuple[Path, str, Stamps], str] = SizedCache(MOST_READ_TEXT, len)
+_read_texts: SizedCache[tuple[Path, FileRow], str] = SizedCache(MOST_READ_TEXT, len)
 """The texts of files in lower case; what a file said before goes as the least recently used do."""
+
+_pieces = np.zeros(1 << PIECE_BITS, bool)
+"""Whether a text that was read has a piece with this number; of two pieces with one number either may."""
 
 
 def _folded(workspace: Workspace, path: str, max_bytes: int) -> str:
     content = _content(workspace, path, max_bytes, GrepMatches())
-    return content.text.casefold() if content else ""
+    text = content.text.casefold() if content else ""
+    _pieces[_piece_numbers(text)] = True
+    return text
+
+
+def _may_stand(word: str) -> bool:
+    """Whether a word may stand in a text that was read: all its pieces do."""
+    return bool(_pieces[_piece_numbers(word)].all())
+
+
+def _piece_numbers(text: str) -> NDArray[np.uint64]:
+    """The numbers of all pieces of a text, each as many bytes in a row; none for a text that is shorter."""
+    data = text.encode("utf-8", "surrogatepass")
+    eight = np.ndarray(max(0, len(data) - PIECE_BYTES + 1), "<u8", data + bytes(8), strides=1)
+    return (eight << PIECE_SHIFT) * SPREAD >> NUMBER_SHIFT
 
 
 def under(path: str, wanted: str) -> bool:

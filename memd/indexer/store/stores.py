@@ -95,6 +95,8 @@ class WorkspaceIndex(ABC):
         self.parse_cache = ParseCache()
         self.skipped: dict[str, str] = {}
         """Files that the last scan skipped, and why; only the daemon scans."""
+        self.looked_into: dict[str, FileRow] = {}
+        """Files that were read for words which the index does not know, each as it was then."""
         self.remote = False
         """Whether a Chroma server has its vectors, and nobody else."""
         self._remote: dict[int, ServerVectors] = {}
