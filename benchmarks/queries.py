@@ -141,12 +141,12 @@ def _first_use(folder: Path) -> list[Figure]:
     with _opened(folder) as index:
         opening = _timed(index.postings)
         postings = index.postings()
-        lengths = _timed(lambda: [postings.mean_length(field) for field in ("heading", "body", "exact")])
+        lengths = _timed(lambda: postings.mean_length)
         lexicon = _timed(lambda: postings.lexicon("exact"))
         note = f"{len(postings.lexicon('exact')):,} words, {len(postings.segments)} segments"
         figures = [
             Figure("first use: chunk numbers", opening, note=f"{postings.count:,} chunks"),
-            Figure("first use: lengths of three fields", lengths),
+            Figure("first use: lengths of chunks", lengths),
             Figure("first use: lexicon of exact forms", lexicon, note=note),
         ]
         for what, ask in (

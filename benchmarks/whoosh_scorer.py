@@ -49,9 +49,14 @@ def search(index: TextIndex, terms: Sequence[str], exact: Sequence[str], limit: 
             # As Whoosh counts: deleted documents included.
             df = sum(len(postings._in(run, field, term).docs) for run in postings.runs)
             mean = mean_length(index, postings, field)
-            scores.add(docs, bm25(docs, often, postings.lengths(field), mean, postings.size, df), boost)
+            scores.add(docs, bm25(docs, often, lengths_of(postings, field), mean, postings.size, df), boost)
     found, sums = scores.best(limit)
     return list(zip(postings.chunks[found].tolist(), sums.tolist(), strict=True))
+
+
+def lengths_of(postings: Postings, field: str) -> NDArray[np.float32]:
+    """How many terms each document has in a field, rounded as Whoosh stores it."""
+    return np.concatenate([np.zeros(0, np.float32), *(segment.lengths[field] for segment in postings.segments)])
 
 
 _mean_lengths: WeakKeyDictionary[Postings, dict[str, float]] = WeakKeyDictionary()

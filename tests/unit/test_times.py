@@ -90,9 +90,8 @@ def test_what_a_question_asks_of_time():
     assert question_times("what did we do last week", TODAY).spans[0].first == date(2026, 2, 9)
 
 
-def test_newness_fades_and_what_is_ageless_does_not():
-    ages = [newness(TODAY - timedelta(days=days), TODAY, False) for days in (-5, 0, 1, 30, 365, 4000)]
+def test_newness_fades_and_what_has_no_day_does_not():
+    ages = [newness(TODAY - timedelta(days=days), TODAY) for days in (-5, 0, 1, 30, 365, 4000)]
     assert ages[0] == ages[1] == 1
     assert ages[1:] == sorted(ages[1:], reverse=True) and len(set(ages[1:])) == 5
-    assert newness(TODAY, TODAY, True) == newness(date(1999, 1, 1), TODAY, True) == newness(None, TODAY, False)
-    assert newness(None, TODAY, False) == times.UNDATED
+    assert newness(None, TODAY) == times.UNDATED

@@ -181,37 +181,34 @@ class _Walk:
             known = _by_name(path, self.globs)
             if not known.readable:
                 self.result.skipped[path.encode("utf-8", "replace").decode()] = "its name is not UTF-8"
-            elif not known.left_out and not (ruled and self._excluded(entry, path, known)):
-                self._visit(entry, path, known)
-            elif known.left_out and (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
+            elif not known.left_out:
+                if (known.wanted or known.inner) and not (ruled and self._excluded(entry, path)):
+                    self._visit(entry, path, known)
+            elif (note := original_of(path)) is not None and is_memory_path(self.workspace, note):
                 self.result.skipped[path] = f"another version of {note}: memd conflict list"
 
-    def _excluded(self, entry: os.DirEntry[str], path: str, known: _Name) -> bool:
+    def _excluded(self, entry: os.DirEntry[str], path: str) -> bool:
         named = f"{path}/" if entry.is_dir(follow_symlinks=False) else path
-        why = self.exclusions.why(named) if known.wanted or known.inner else ""
-        if why:
+        if why := self.exclusions.why(named):
             self.result.skipped[named] = why
         return bool(why)
 
     def _visit(self, entry: os.DirEntry[str], path: str, known: _Name) -> None:
-        wanted, inner = known.wanted, known.inner
-        if not wanted and not inner:
-            return
-        if entry.is_symlink() and not self._link_allowed(entry, path, wanted):
+        if entry.is_symlink() and not self._link_allowed(entry, path, known.wanted):
             return
         try:
             status = entry.stat()
         except OSError as error:
-            if wanted:
+            if known.wanted:
                 self.result.skipped[path] = error.strerror or str(error)
             return
         if stat.S_ISDIR(status.st_mode):
-            if inner and (status.st_dev, status.st_ino) not in self.visited:
+            if known.inner and (status.st_dev, status.st_ino) not in self.visited:
                 self.visited.add((status.st_dev, status.st_ino))
                 self.folder(path)
-        elif wanted and (why := known.lacking if stat.S_ISREG(status.st_mode) else ODD):
+        elif known.wanted and (why := known.lacking if stat.S_ISREG(status.st_mode) else ODD):
             self.result.skipped[path] = why
-        elif wanted:
+        elif known.wanted:
             self.result.files[path] = FileStat.of(status)
 
     def _link_allowed(self, entry: os.DirEntry[str], path: str, wanted: bool) -> bool:

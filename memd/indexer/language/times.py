@@ -276,8 +276,8 @@ def names_asked_days(line: str, day: date | None, times: QuestionTimes) -> bool:
     return any(span.meets(named.first, named.last) for named in brief for span in exact)
 
 
-def newness(day: date | None, today: date, ageless: bool) -> float:
+def newness(day: date | None, today: date) -> float:
     """1 today, less with every month."""
-    if day is None or ageless:
+    if day is None:
         return UNDATED
     return math.exp(-max(0, (today - day).days) / FADING_DAYS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from sqlite3 import Connection
@@ -62,10 +62,6 @@ class CandidatePool:
         """Add the chunks that are nearest in meaning."""
         self.cosines = dict(meaning.nearest(index, self.depth, self.among, self.filters))
         self.by_voice["vector"] = list(self.cosines)
-
-    def known_to(self, rows: Container[int]) -> dict[str, list[int]]:
-        """The voices without the chunks that the ledger does not have."""
-        return {voice: [chunk for chunk in chunks if chunk in rows] for voice, chunks in self.by_voice.items()}
 
 
 @dataclass

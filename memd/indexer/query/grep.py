@@ -32,9 +32,8 @@ MAX_CHARS = 1_000_000
 MOST_READ_TEXT = 8_000_000
 """Characters of files that are kept in memory, to look for words that the index does not know."""
 
-PIECE_BYTES = 5
-"""Of the pieces of texts by which a word is known to stand in none of them."""
-PIECE_BITS = 21
+PIECE_BYTES, PIECE_BITS = 5, 21
+"""Of the pieces of texts by which a word is known to stand in none of them: their length, and that of their numbers."""
 PIECE_SHIFT, NUMBER_SHIFT = np.uint64(64 - 8 * PIECE_BYTES), np.uint64(64 - PIECE_BITS)
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """An odd number near 2⁶⁴ divided by the golden ratio: the upper bits of a product with it are spread evenly."""

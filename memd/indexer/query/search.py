@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.errors import StoreBroken
@@ -270,7 +270,7 @@ def _search_by(
         undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words
         # What has expired, or is gone by now, makes nothing known.
         undated = undated.without(pool.ids - rows.keys())
-    ranks = ranks_of(pool.known_to(rows))
+    ranks = ranks_of(pool.by_voice, rows)
     if ask.fusion == "rrf":
         found = [Candidate(index, rows[one], reciprocal(ranks[one], ask.rrf_k), ranks[one]) for one in ranks]
     else:
@@ -281,11 +281,11 @@ def _search_by(
     return WorkspaceResult(found, words, heard, unheard, nearness, undated, out)
 
 
-def ranks_of(voices: Mapping[str, Sequence[int]]) -> dict[int, dict[str, int]]:
-    """The place of each chunk in each voice that found it, counted from 1."""
+def ranks_of(voices: Mapping[str, Sequence[int]], known: Container[int]) -> dict[int, dict[str, int]]:
+    """The place of each chunk in each voice that found it, counted from 1 among those that the ledger knows."""
     ranks: dict[int, dict[str, int]] = {}
     for voice, chunks in voices.items():
-        for rank, chunk in enumerate(chunks, 1):
+        for rank, chunk in enumerate(filter(known.__contains__, chunks), 1):
             ranks.setdefault(chunk, {})[voice] = rank
     return ranks
 

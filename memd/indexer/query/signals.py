@@ -68,8 +68,7 @@ class ChunkFacts:
         self.question, self.rows, self.words = question, rows, words
         self.days = [lookup.own_day(row) for row in rows]
         """The day of each note; MEMORY.md has none, whenever it was last changed."""
-        dated = zip(rows, self.days, strict=True)
-        self.newness = [times.newness(day, question.today, row["role"] == "memory") for row, day in dated]
+        self.newness = [times.newness(day, question.today) for day in self.days]
         own = np.array([memories.place[row["id"]] for row in rows], np.int64)
         docs, earned = memories.docs, np.zeros(len(memories.chunks))
         self.earned: Floats | None = None
@@ -225,7 +224,7 @@ class AskedWords:
     def __init__(self, words: WordMatches, question: ParsedQuestion) -> None:
         self.most = words.most
         self.weight = words.weight or 1.0
-        self.mean_length = words.postings.mean_length("body")
+        self.mean_length = words.postings.mean_length
         self.worth = np.array([match.idf * match.share for match in words.matches])
         word_of: dict[int, int] = {}
         # Whole words first: "building" in a line is "build", and not also a longer word that contains "build".
@@ -277,8 +276,9 @@ class LineFacts:
         around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
         self.counts = counts[own]
         """How often each has each word of the question."""
-        self.often = around[0][own] / wording.by_length(around[1][own], words.mean_length)[:, None]
-        """The same in three lines in a row, by their length."""
+        often = around[0][own] / wording.by_length(around[1][own], words.mean_length)[:, None]
+        self.in_a_row = np.minimum(1.0, wording.dampened(often) @ words.worth / words.most)
+        """The gain of the question's words in three lines in a row, by their length, as a share of the most."""
         self.had = np.minimum(1.0, (self.counts > 0) @ words.worth / words.weight)
         """The share of the question's words that each has."""
         terms, labelled = self.label_terms()
@@ -313,11 +313,6 @@ class LineFacts:
             seen[line[:-step][near], found[near]] = True
         share: Floats = seen[self._own].sum(1) / max(1, len(self.words.pairs))
         return share
-
-
-def _in_a_row(lines: LineFacts) -> Values:
-    earned: Floats = np.minimum(1.0, wording.dampened(lines.often) @ lines.words.worth / lines.words.most)
-    return earned
 
 
 def _told_date(lines: LineFacts) -> Values:
@@ -367,7 +362,7 @@ OF_A_LINE = (
     # The question's words in the best three lines in a row, which may reach into the next chunk: an answer is a line or
     # two, and its subject often stands in the line before. A line may have a word and longer words that contain it:
     # that is not more than all.
-    Signal("lines", 1.5, _in_a_row, CORE),
+    Signal("lines", 1.5, lambda lines: lines.in_a_row, CORE),
     # The share of the question's words that a single line has.
     Signal("line", 0.45, lambda lines: lines.had, CORE),
     # The same where the question and the line both speak in the first person: what someone said of themselves is half

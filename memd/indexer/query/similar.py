@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.indexer.language.words import query_terms, words
 from memd.indexer.query import lookup
-from memd.indexer.query.meaning import QuestionVector, question_vector
+from memd.indexer.query.meaning import question_vector
 from memd.indexer.query.search import search
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Ask, Filters
@@ -41,12 +41,15 @@ def similar(
         row = rows.get(hit.id)
         if row is None or row["memory"] in found or row["memory"] == but:
             continue
-        other = set(query_terms(_text(stores, row["memory"])))
+        parts = stores.ledger.reader.execute(lookup.SQL["parts_of_memory"], (row["memory"],))
+        other = set(query_terms("\n".join(part["text"] for part in parts)))
         overlap = len(own & other) / len(own | other)
-        near = float(vector.near(index, [hit.id])[0]) if vector is not None else 0.0
+        # A chunk without a vector yet is NaN, which is not near.
+        cosine = float(vector.cosines(index, [hit.id])[0]) if vector is not None else math.nan
+        near = (vector is not None and vector.nearness(cosine)) or 0.0
         if overlap >= SAME_WORDS or (overlap >= SOME_WORDS and near >= SAME_MEANING):
             result = {"key": hit.key, "path": hit.path, "overlap": round(overlap, 2)}
-            found[row["memory"]] = result | _cosine(index, vector, hit.id)
+            found[row["memory"]] = result | ({} if math.isnan(cosine) else {"cosine": round(cosine, 2)})
     return sorted(found.values(), key=lambda result: (-result["overlap"], result["key"])), unheard or answer.unheard
 
 
@@ -58,14 +61,3 @@ def _as_question(text: str) -> str:
             end = word.end
             plain.append(text[word.start : end])
     return " ".join(plain)
-
-
-def _cosine(index: WorkspaceIndex, vector: QuestionVector | None, chunk: int) -> dict[str, float]:
-    """The cosine of a chunk, if it has a vector already."""
-    cosine = float(vector.cosines(index, [chunk])[0]) if vector is not None else math.nan
-    return {} if math.isnan(cosine) else {"cosine": round(cosine, 2)}
-
-
-def _text(stores: Stores, memory: int) -> str:
-    rows = stores.ledger.reader.execute("SELECT text FROM chunks WHERE memory = ? ORDER BY start_line, id", (memory,))
-    return "\n".join(row["text"] for row in rows)

@@ -301,7 +301,7 @@ class WordMatches:
 
     def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:
         """The gain of `count` sections as a whole; `section` says in which one each of `docs` is."""
-        lengths = np.bincount(section, self.postings.lengths("body")[docs], count).astype(np.float64)
+        lengths = np.bincount(section, self.postings.lengths[docs], count).astype(np.float64)
         divisor = by_length(lengths, float(lengths.sum()) / max(1, count) or 1.0)
         total = np.zeros(count)
         for match in self.matches:
@@ -485,5 +485,5 @@ def _occurrences(postings: Postings, terms: Iterable[str], *fields: str) -> tupl
 def _often(postings: Postings, name: str, held: PostingList) -> Floats:
     if name == "heading":
         return np.full(len(held.docs), HEADING)
-    lengths = postings.lengths("body")[held.docs].astype(np.float64)
-    return held.weights / by_length(lengths, postings.mean_length("body"))
+    lengths = postings.lengths[held.docs].astype(np.float64)
+    return held.weights / by_length(lengths, postings.mean_length)

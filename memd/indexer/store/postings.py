@@ -187,8 +187,6 @@ class Postings:
         """The number of each segment's first line, and that of all lines."""
         self._lists = lists
         self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
-        self._lengths: dict[str, Floats] = {}
-        self._means: dict[str, float] = {}
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each chunk; -1 for a chunk that this commit does not have."""
@@ -241,21 +239,15 @@ class Postings:
         foreign: NDArray[np.int64] = self.chunks[(self.languages[:-1] != b"") & self.live]
         return foreign
 
-    # --- fields -------------------------------------------------------------------------------------------
+    @cached_property
+    def lengths(self) -> Floats:
+        """How many terms the body of each document has, rounded as Whoosh stores it: in one byte."""
+        return _joined([segment.lengths["body"] for segment in self.segments], np.float32)
 
-    def lengths(self, field: str) -> Floats:
-        """How many terms each document has, rounded as Whoosh stores it: in one byte."""
-        if field not in self._lengths:
-            parts = [segment.lengths[field] for segment in self.segments]
-            self._lengths[field] = _joined(parts, np.float32)
-        return self._lengths[field]
-
-    def mean_length(self, field: str) -> float:
-        """The mean number of terms of the documents that are not deleted."""
-        if field not in self._means:
-            total = float(self.lengths(field).sum(where=self.live, dtype=np.float64))
-            self._means[field] = total / (self.count or 1) or 1.0
-        return self._means[field]
+    @cached_property
+    def mean_length(self) -> float:
+        """The mean length of the documents that are not deleted."""
+        return float(self.lengths.sum(where=self.live, dtype=np.float64)) / (self.count or 1) or 1.0
 
     # --- terms --------------------------------------------------------------------------------------------
 
@@ -312,8 +304,6 @@ class Postings:
         """Read ahead what the first question would wait for, above all if it has a mistyped word."""
         for segment in self.segments:
             segment.lexicon("exact").warm()
-        for field in self.segments[0].lengths if self.segments else ():
-            self.lengths(field)
 
     def _frequent(self, field: str, places: Callable[[Segment], Iterable[int]], most: int) -> list[str]:
         counted: dict[str, int] = {}
