@@ -5,8 +5,6 @@ A message between the two is its length and a pickle: both ends are the same pro
 by an event loop and ask back, use the messages alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Places where a test run may kill the process, named by `MEMD_FAILPOINT` (`name` or `name:nth`)."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -1,7 +1,5 @@
 """Texts as every floor reads them: lines, sentences, code blocks, rough tokens; in data, and in a transcript."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Times and spans of time in words, for people: on the command line, on the page, and in the reasons of rules."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Finding and reading: `query`, `why_not`, `get`, `grep`, `bus` and `list`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence

@@ -1,7 +1,5 @@
 """The names of memories and what they mention: kept when a memory is indexed, and looked up by name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import PurePosixPath

@@ -3,8 +3,6 @@
 A copy of every file is kept as it was last read, so that one which an editor removes or empties can be restored.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import zlib

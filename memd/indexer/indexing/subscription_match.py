@@ -4,8 +4,6 @@ A text has a word of the query if it has its term (the stem, in English) or, for
 `home-network`), its parts side by side. Stop words of the query do not count. No index is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ without a year is the latest that has begun, and matches in any year. 03/05/2023
 Words that mean something else in another language ("hier") are read only in a text that is in that language.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from calendar import monthrange

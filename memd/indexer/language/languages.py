@@ -4,8 +4,6 @@ A table of small words, and no trained detector: those that know a hundred langu
 three words, where "I cannot tell" is the right answer; `docs/languages.md` has how often this one is right.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from functools import lru_cache

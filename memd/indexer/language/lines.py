@@ -1,7 +1,5 @@
 """Cuts chunks into lines that can answer by themselves, and reads what ranking looks at in each. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import date

@@ -5,8 +5,6 @@ rather than with its days, take "may" and "sat" for dates and are slow (datepars
 parsedatetime: 40 ms and 0.15 ms, unmaintained); datefinder and fast-parse-time know neither "last week" nor "in June".
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

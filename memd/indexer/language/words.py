@@ -5,8 +5,6 @@ a code identifier). Scripts without spaces become pairs of characters; a single 
 other languages have a stem of theirs besides, marked with its language so that it meets no English one.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator

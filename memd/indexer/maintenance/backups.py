@@ -4,8 +4,6 @@ A backup is restored on request. A ledger that is damaged or gone is mended by t
 read of it, or by a new one.
 """
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from contextlib import closing, suppress

@@ -1,7 +1,5 @@
 """The doctor: checks every store, names what is broken, and repairs it with `--fix`."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Makes caches hold what the ledger says: by adding and dropping what differs, or built anew in a child process."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

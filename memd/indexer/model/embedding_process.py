@@ -5,8 +5,6 @@ much to do. When it dies or hangs, the daemon embeds by itself. On a busy machin
 it hangs when it stands still.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -5,8 +5,6 @@ of their own: somebody waits, and words alone are an answer too. Each kind has a
 is asked now and then and not by everybody.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The arithmetic around a model: batches of texts in, unit vectors out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any

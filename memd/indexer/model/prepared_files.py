@@ -1,7 +1,5 @@
 """The files of installed models, and those that are made from them once and kept in the state directory."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import logging

@@ -1,7 +1,5 @@
 """Measures what a model's cosines mean: those of questions and notes that answer them or do not, and those of notes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which chunks of one workspace are worth weighing: the best of each voice, within what the question allows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property

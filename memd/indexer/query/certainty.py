@@ -5,8 +5,6 @@ that count alike; docs/retrieval.md has the figures. A question whose words are 
 unknown.
 """
 
-from __future__ import annotations
-
 import math
 
 WEAK, FOUND = 0.02, 0.6

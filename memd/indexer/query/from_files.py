@@ -1,7 +1,5 @@
 """Answers by the words of the files alone, while the ledger cannot be read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """Exact search in the files themselves, which is right even when the index is not."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Makes hits of ranked candidates: one hit of what says the same, no file crowds out the rest, and why each came up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet

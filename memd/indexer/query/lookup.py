@@ -1,7 +1,5 @@
 """Joins what the caches found to the ledger: a chunk that is not in the ledger is never shown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from datetime import date

@@ -5,8 +5,6 @@ A thousand workspaces are therefore asked for their best chunks alone, one after
 rare a word is, is counted over all of them: in its own workspace every word may be rare.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

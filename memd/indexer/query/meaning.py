@@ -4,8 +4,6 @@ Where notes or questions are in other languages there is a second model, with ve
 are read on its own scale, so that what they say can be compared.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from concurrent.futures import Future

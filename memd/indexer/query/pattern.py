@@ -1,7 +1,5 @@
 """Patterns for `grep`: a literal text, or a regular expression with a time limit that works."""
 
-from __future__ import annotations
-
 import time
 import unicodedata
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Answers a question: read it, ask the voices, join the ledger, weigh the candidates, make hits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace

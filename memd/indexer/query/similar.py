@@ -1,7 +1,5 @@
 """Finds memories that nearly say what someone is about to write: by words, and by meaning if a model is loaded."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Says why a passage did not come up: not indexed, filtered, or outranked, and by what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

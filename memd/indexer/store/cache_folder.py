@@ -3,8 +3,6 @@
 By sizes and checksums damage is seen before a library reads the files.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

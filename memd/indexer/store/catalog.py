@@ -1,7 +1,5 @@
 """The ledger's rows of workspaces, files, memories and chunks, as the write path reads and writes them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

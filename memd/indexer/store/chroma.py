@@ -1,7 +1,5 @@
 """Chroma as the daemon sees it: where the collections are; and the folder of this home, which a process has."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import threading

@@ -4,8 +4,6 @@ Chroma's calls hold the interpreter for as long as they take, and its native par
 else anything. The only file that imports chromadb.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import resource

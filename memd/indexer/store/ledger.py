@@ -1,7 +1,5 @@
 """`state.db`, the one commit point: its connections, migrations and clock."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """The schema of `state.db`, and whether a ledger is sound: its tables, its pages, every row that tells by itself."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

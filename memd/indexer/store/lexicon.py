@@ -1,7 +1,5 @@
 """The words of a field of a segment, in order: by their beginning, by a part of them, and spelled nearly alike."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import cached_property

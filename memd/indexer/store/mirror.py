@@ -9,8 +9,6 @@ writes. A reader sees each change at once and takes no lock: what it may misread
 snapshot of the ledger does not have.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

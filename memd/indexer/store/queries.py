@@ -1,7 +1,5 @@
 """Loads the queries of a module from the `.sql` file beside it: each stands behind a line `-- name: …`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

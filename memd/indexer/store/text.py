@@ -1,7 +1,5 @@
 """The text index of one workspace (Whoosh): a cache of the chunks' words, by chunk number."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """The vectors in the ledger, from which a collection can be rebuilt without running the model; and what is embedded."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

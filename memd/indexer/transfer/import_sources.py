@@ -1,7 +1,5 @@
 """Finds memories that other tools keep (Markdown, sessions, JSON lines, SQLite databases), and their places here."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

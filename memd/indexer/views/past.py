@@ -1,7 +1,5 @@
 """The past: a memory's versions and how they differ, the log of everything that was done, and the trash."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re
