@@ -1,6 +1,7 @@
 """A workspace whose vectors only a Chroma server has: filling, memory, questions, a restart, a kill and a wipe.
 
-The vectors are those of the hash embedder (64 numbers): what memd itself takes does not depend on the model.
+The vectors are those of the hash embedder (64 numbers): what memd itself takes does not depend on the model. The text
+is indexed first, without a model; `--keep` leaves all of it, and another run begins where one ended.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -24,8 +26,10 @@ from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store.chroma_server import ChromaClient
 from memd.protocol.client import Client
 
-WORDS = [f"{a}{b}" for a in "kettle router apple photo train lamp river garden paper".split() for b in range(60)]
-SECTIONS = 20
+WORDS = [f"{a}{b}" for b in range(2_000) for a in "kettle router apple photo train lamp river garden paper".split()]
+WEIGHTS = list(accumulate(1 / (rank + 10) for rank in range(len(WORDS))))
+"""Some words are frequent and most are rare, as in notes."""
+SECTIONS = 50
 """Sections of a note."""
 DEPTH = 50
 """Rows that a question asks the server for."""
@@ -75,21 +79,16 @@ class ServerHome(Home):
             "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE NOT length(vector))"
         )
 
-    def megabytes(self) -> float:
-        """The memory of the daemon and its children, what they share counted once."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        total = 0
-        for pid in (str(self.pid), *children):
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-        return total / 1024
+
+def drawn(chance: random.Random, words: int) -> list[str]:
+    return chance.choices(WORDS, cum_weights=WEIGHTS, k=words)
 
 
 def write_notes(folder: Path, chunks: int, chance: random.Random) -> None:
     (folder / "memory").mkdir(parents=True)
     for note in range(chunks // SECTIONS):
         sections = [
-            f"## Entry {note}-{nth}\n\n{' '.join(chance.choices(WORDS, k=30))} number {note * SECTIONS + nth}.\n"
+            f"## Entry {note}-{nth}\n\n{' '.join(drawn(chance, 30))} number {note * SECTIONS + nth}.\n"
             for nth in range(SECTIONS)
         ]
         (folder / "memory" / f"topic-{note}.md").write_text("\n".join(sections))
@@ -122,9 +121,8 @@ def ask(home: ServerHome, client: Client, server: ChromaClient, questions: list[
         vector = HashEmbedder().embed([text])
         whole.append(timed(lambda text=text: client.query(text, observe=False, sync="none")))  # type: ignore[misc]
         alone.append(timed(lambda vector=vector: server.nearest(name, vector, DEPTH)))  # type: ignore[misc]
-    print(
-        f"hybrid {milliseconds(whole)}; the server for its part {milliseconds(alone)}; memory {home.megabytes():.0f} MB"
-    )
+    told = f"hybrid {milliseconds(whole)}; the server for its part {milliseconds(alone)}"
+    print(f"{told}; memory {home.memory_mb()['Pss']:.0f} MB", flush=True)
 
 
 def main() -> None:
@@ -134,27 +132,27 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     args = parser.parse_args()
     chance = random.Random(1)
-    questions = [" ".join(chance.sample(WORDS, 4)) for _ in range(args.questions)]
+    questions = [" ".join(drawn(chance, 4)) for _ in range(args.questions)]
     with workplace(args.keep) as place:
         chroma = RunningChroma(place / "server")
         try:
-            (place / "home").mkdir()
             with ServerHome(place / "home") as home:
+                if not home.workspace.exists():
+                    write_notes(home.workspace, args.chunks, chance)
                 home.use(chroma)
-                write_notes(home.workspace, args.chunks, chance)
                 measure(home, chroma, questions)
         finally:
             chroma.kill()
 
 
 def measure(home: ServerHome, chroma: RunningChroma, questions: list[str]) -> None:
-    client = home.start()
-    print(f"indexed after {home.take_in(client):.0f} s", flush=True)
-    seconds = until(lambda: home.waiting() <= 0)
+    seconds = home.take_in(home.start(MEMD_EMBEDDING__PROVIDER="none"))
     chunks = home.number("SELECT COUNT(*) FROM chunks")
-    print(
-        f"{chunks:,} chunks in the server alone {seconds:.0f} s later; state.db {_megabytes(home):.0f} MB", flush=True
-    )
+    print(f"{chunks:,} chunks indexed after {seconds:.0f} s, memory {home.memory_mb()['Pss']:.0f} MB", flush=True)
+    home.stop()
+    client = home.start()
+    seconds = until(lambda: home.waiting() <= 0)
+    print(f"in the server alone {seconds:.0f} s later; state.db {_megabytes(home):.0f} MB", flush=True)
     ledger = client.status()["clock"].split(":")[1]
     url = f"http://127.0.0.1:{chroma.port}"
     server = ChromaClient(VectorsSettings(url=url), ledger)
@@ -164,6 +162,7 @@ def measure(home: ServerHome, chroma: RunningChroma, questions: list[str]) -> No
     took = timed(lambda: home.start().query("kettle1 router2"))
     print(f"restart to the first answer {took:.1f} s", flush=True)
     client = home.client()
+    until(lambda: client.status()["model"]["state"] == "ready")
     chroma.kill()
     told = {tuple(client.query(text)["degraded"]) for text in questions[:20]}
     chroma.start()

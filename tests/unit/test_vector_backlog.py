@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memd.config.schema import DaemonSettings, Settings
+from memd.config.schema import DaemonSettings, EmbeddingSettings, Settings
 from memd.daemon.embedding.backlog import VectorBacklog
+from memd.daemon.embedding.thread import FIRST_TOKENS, Embedding
 from memd.daemon.handlers import handler_context
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.search import query
+from memd.daemon.process.health import Health
+from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
-from memd.indexer.model.embedder import HashEmbedder
+from memd.indexer.model.embedder import HashEmbedder, OnnxEmbedder, load_embedder
 from memd.indexer.store import vector_table
+from memd.indexer.store.vector_table import embedded_text
 from memd.models import Workspace
 from memd.protocol.methods.search import QueryRequest
 from tests.lab import Lab, Narrow
@@ -42,7 +47,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 def order(backlog: VectorBacklog, most: int) -> list[tuple[int, set[int], int]]:
     """The model of each step, the workspaces that it begins with, and how many chunks."""
     found = []
-    for model, among, _ in backlog.steps():
+    for model, among, *_ in backlog.steps():
         rows = backlog.fetch(model, among, most)
         found.append((model.id, {row["workspace"] for row in rows}, len(rows)))
     return found
@@ -87,7 +92,7 @@ def test_every_chunk_is_fetched_once(lab: Lab) -> None:
     backlog.asked([lab.stores.index("large").id])
     backlog.recount("test", False)
     made: list[int] = []
-    while rows := next(filter(None, (backlog.fetch(one, among, 7) for one, among, _ in backlog.steps())), None):
+    while rows := next(filter(None, (backlog.fetch(one, among, 7) for one, among, *_ in backlog.steps())), None):
         vectors = model.embedder.embed([row["text"] for row in rows])
         with lab.stores.ledger.write() as connection:
             vector_table.save(connection, model.id, [row["digest"] for row in rows], [row[None] for row in vectors])
@@ -134,6 +139,40 @@ def test_a_memory_stands_for_its_chunks_until_they_have_vectors(lakes: Lab) -> N
     assert by_memory.confidence >= by_words.confidence > 0, "never less sure than by words alone"
     lakes.embed()
     assert all("by_memory" not in (hit.explain or {}) for hit in lakes.ask("paragraph3 lake", explain=True).hits)
+
+
+def test_a_beginning_stands_in_for_a_memory_until_its_vector_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memd.daemon.embedding.backlog.BACKLOG", 2)
+    model = load_embedder(EmbeddingSettings(), tmp_path / "model")
+    assert isinstance(model, OnnxEmbedder)
+    lab = Lab(tmp_path, model)
+    lab.stores.open_index(Workspace("lakes", tmp_path / "lakes"))
+    page = "\n\n".join(f"paragraph{nth} " + "of the smew and its lake " * 20 for nth in range(4))
+    lab.save({"memory/lake.md": f"## Lake\n\n{page}\n", "memory/pond.md": "## Pond\n\na short text\n"}, "lakes")
+    index, reader = lab.stores.index("lakes"), lab.stores.ledger.reader
+    worker = Worker(lab.stores, Settings(), Health())
+    worker.start()
+    embedding = Embedding(worker, EmbeddingSettings())
+    try:
+        embedding.recount()
+        every = embedding.pending
+        assert embedding._embed_some()
+        assert lab.stores.vector_count(index) == 2, "one a memory"
+        assert vector_table.text_count(reader, 1, index.id) == 1, "collections have whole ones only"
+        assert index.mirror is not None and embedding.pending == every - 1
+        row = reader.execute("SELECT id, heading, context, text FROM chunks WHERE text LIKE '%paragraph0%'").fetchone()
+        text = embedded_text(json.loads(row["heading"]), row["context"], row["text"])
+        begun, whole = model.embed([model.beginning(text, FIRST_TOKENS), text])
+        assert index.mirror.cosines(begun, [row["id"]])[0] > 0.999 > begun @ whole
+        while embedding._embed_some():
+            pass
+        assert embedding.pending == 0 and vector_table.text_count(reader, 1, index.id) == every
+        assert index.mirror.cosines(whole, [row["id"]])[0] > 0.999
+    finally:
+        worker.stop(10)
+        lab.close()
 
 
 def test_the_order_is_read_once_and_again_when_something_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

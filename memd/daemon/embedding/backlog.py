@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from heapq import nsmallest
 from pathlib import Path
 from sqlite3 import Row
+from typing import NamedTuple
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model.embedder import Embedder
+from memd.indexer.model.embedder import Embedder, OnnxEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import vector_table
@@ -27,8 +28,22 @@ FIRST = 4
 """Workspaces that come before the others: as many that were asked last, and as many that lack least."""
 ASKED_SECONDS = 10.0
 """For so long after a question another one is likely."""
-QUEUED, ORDER_SECONDS = 4_096, 10.0
+QUEUED, ORDER_SECONDS = 65_536, 10.0
 """Chunks whose order is read at once, by a look at all that have no vector; and how long it holds, whatever is new."""
+ORDER_SHARE = 10
+"""So many times as long as reading it took the order holds at least."""
+
+
+class EmbeddingStep(NamedTuple):
+    """One of the tasks that are left."""
+
+    model: ActiveModel
+    among: str
+    """The chunks that are meant."""
+    pending: int
+    """How many may lack a vector of the model."""
+    first: bool = False
+    """Whether the beginning of each is enough for now."""
 
 
 class VectorBacklog:
@@ -46,8 +61,11 @@ class VectorBacklog:
         self._asked_at = -ASKED_SECONDS
         self._queues: dict[tuple[int, str], list[int]] = {}
         """The chunks that are next, by model and by which chunks are meant."""
-        self._has_more, self._read_at = False, 0.0
-        """Whether more chunks came since their order was read, and when that was."""
+        self._done: set[tuple[int, str, int]] = set()
+        """The queues that had no chunks left when they were read, by the same and how many workspaces have vectors for
+        other languages."""
+        self._has_more, self._order_holds = False, 0.0
+        """Whether more chunks came since their order was read, and until when that holds."""
         self._rate = 0.0
         self._moved = 0.0
         """When the last vectors were made, or were wanted where none were before."""
@@ -85,14 +103,20 @@ class VectorBacklog:
     def somebody_asks(self) -> bool:
         return time.monotonic() < self._asked_at + ASKED_SECONDS
 
-    def steps(self) -> list[tuple[ActiveModel, str, int]]:
-        """The tasks, one after the other: a model's vectors, of which chunks, and how many may lack them.
-
-        First all that workspaces lack which somebody asks, then the rest.
-        """
+    def steps(self) -> list[EmbeddingStep]:
+        """The tasks, one after the other: first all that workspaces lack which somebody asks, then the rest."""
         asked = [workspace for workspace in self._asked if self._waiting[workspace]]
-        some = [(model, f"{among} AND {_of(asked)}", self.pending_of(asked)) for model, among in self.models() if asked]
-        return [*some, *((model, among, self.pending) for model, among in self.models())]
+        of_asked = self._passes(self.pending_of(asked))
+        some = [step._replace(among=f"{step.among} AND {_of(asked)}") for step in of_asked if asked]
+        return [*some, *self._passes(self.pending)]
+
+    def _passes(self, pending: int) -> list[EmbeddingStep]:
+        """Of a backlog the beginning of each memory first, where the model is on this machine and is to answer."""
+        model, whole = self._stores.model, [EmbeddingStep(*one, pending) for one in self.models()]
+        if pending < BACKLOG or self._stores.former is not None or model is None:
+            return whole
+        first = EmbeddingStep(model, vector_table.FIRST_PASS.format(model.id), pending, True)
+        return [first, *whole] if isinstance(model.embedder, OnnxEmbedder) else whole
 
     def clear(self) -> None:
         with self._lock:
@@ -122,10 +146,12 @@ class VectorBacklog:
 
     def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
         """The most urgent chunks without a vector of this model."""
-        if self._has_more and time.monotonic() >= self._read_at + ORDER_SECONDS:
-            self._queues.clear()
+        if self._has_more:
+            self._done.clear()
+            if time.monotonic() >= self._order_holds:
+                self._queues.clear()
         while queue := self._queues.get((model.id, among)) or self._read(model, among):
-            if rows := vector_table.unembedded(self._stores.ledger.reader, model.id, queue[:most]):
+            if rows := vector_table.unembedded(self._stores.ledger.reader, model.id, queue[:most], among):
                 return rows
             del queue[:most]
         return []
@@ -133,22 +159,29 @@ class VectorBacklog:
     def _read(self, model: ActiveModel, among: str) -> list[int]:
         """The order of some thousand chunks: small workspaces, then what stands for a memory, then the newest."""
         reader, key, waiting = self._stores.ledger.reader, (model.id, self._multilingual_count), self._waiting
-        self._has_more, self._read_at = False, time.monotonic()
+        read = model.id, among, self._multilingual_count
+        if read in self._done:
+            return []
+        self._has_more, began = False, time.monotonic()
         newest, after = vector_table.newest(reader), self._embedded_up_to.get(key, 0)
         small = [one for one in nsmallest(FIRST, waiting, key=waiting.__getitem__) if waiting[one] < BACKLOG]
         queue = self._queues[model.id, among] = vector_table.pending(reader, model.id, QUEUED, after, among, small)
-        if not queue and (model, among) in self.models():
-            self._embedded_up_to[key] = newest
+        self._order_holds = time.monotonic() + max(ORDER_SECONDS, ORDER_SHARE * (time.monotonic() - began))
+        if not queue:
+            self._done.add(read)
+            if (model, among) in self.models():
+                self._embedded_up_to[key] = newest
         return queue
 
     def look_at_all(self) -> None:
         """Forget what was embedded before: the next look is at every chunk."""
         self._queues.clear()
+        self._done.clear()
         self._embedded_up_to = {}
 
-    def made(self, rows: Sequence[Row], seconds: float) -> None:
-        """Some chunks have their vector now."""
-        pace = len(rows) / max(seconds, 1e-6)
+    def made(self, rows: Sequence[Row], seconds: float, stand_ins: int = 0) -> None:
+        """Some chunks have their vector now; others have one that stands in for it."""
+        pace = (len(rows) + stand_ins) / max(seconds, 1e-6)
         self._rate = pace if not self._rate else FADE * self._rate + (1 - FADE) * pace
         with self._lock:
             self._moved = time.monotonic()

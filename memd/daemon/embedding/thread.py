@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from memd.config.schema import SERVERS, EmbeddingSettings, VectorsSettings
-from memd.daemon.embedding.backlog import FETCH, ModelSwitch, VectorBacklog, VectorMaker, batches, rest
+from memd.daemon.embedding.backlog import FETCH, EmbeddingStep, ModelSwitch, VectorBacklog, VectorMaker, batches, rest
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.events import UNEMBEDDED
 from memd.daemon.writer import tasks
@@ -29,12 +29,12 @@ from memd.indexer.indexing import ingest
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.lifecycle import similarity
 from memd.indexer.model import multilingual
-from memd.indexer.model.embedder import Embedder, load_embedder
+from memd.indexer.model.embedder import Embedder, OnnxEmbedder, load_embedder
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.chroma_server import ChromaServer, chroma_place
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import ActiveModel
-from memd.indexer.store.vector_table import SentRows, embedded_text, mark_sent, sentence_pieces
+from memd.indexer.store.vector_table import SentRows, embedded_text, mark_sent, sentence_pieces, stand_in
 from memd.indexer.store.vectors import Collection, VectorStore
 from memd.timespans import duration
 
@@ -55,9 +55,13 @@ DISK_SECONDS = 2.0
 LOG_SECONDS = 60.0
 STILL_SECONDS = 60.0
 """After so long without a vector an answer says that none come, whatever the reason."""
+OPEN_SECONDS = 10.0
+"""A server that is to have the vectors of a new workspace may take so long before some are made here."""
 HEAD_START = 0.5
 """Importing the model's runtime keeps the interpreter busy; the first text questions go before it."""
 
+FIRST_TOKENS = 64
+"""The beginning of a memory that gets a vector first."""
 COMPARED_AT_ONCE = 256
 """Memories that are compared as soon as they have their vectors; what a large import leaves is for the job."""
 
@@ -470,7 +474,9 @@ class Embedding:
                 continue
             if not wanted:
                 self._bring_back(index, index.collection)
-            elif vectors.in_step and not vectors.trouble and not self.pending:
+            elif (vectors.in_step and not vectors.trouble) or (
+                not index.collection.count() and vectors.wait_in_step(OPEN_SECONDS)
+            ):
                 self._write(self.stores.move_vectors, index, True)
                 for digests in index.collection.pages():
                     self._mark_sent(SentRows(0, index.collection.model, digests)).result()
@@ -517,12 +523,12 @@ class Embedding:
 
     def _embed_some(self) -> bool:
         """Embed the most urgent chunks; False when there are none. Other languages come last."""
-        for model, among, pending in self.backlog.steps():
+        for step in self.backlog.steps():
             try:
-                if self._embed_with(model, among, pending):
+                if self._embed_with(step):
                     return True
             except ModelUnavailable as error:
-                if model is not self.stores.former:
+                if step.model is not self.stores.former:
                     raise
                 log.warning("the former model no longer serves: %s", error)
                 self._tell("former", BEING_MADE, "wait: memd status shows when")
@@ -532,7 +538,8 @@ class Embedding:
         self._caught_up()
         return False
 
-    def _embed_with(self, model: ActiveModel, among: str, pending: int) -> bool:
+    def _embed_with(self, step: EmbeddingStep) -> bool:
+        model, among, pending, first = step
         server, former = _server(model.embedder), self.stores.former
         # A server computes elsewhere, so that nothing here is in the way; a former model makes what is new only.
         settings = self._used if server is None and model is not former else None
@@ -546,7 +553,7 @@ class Embedding:
             for batch in batches(rows, at_once):
                 if self._is_interrupted():
                     return True
-                self._embed(model, batch)
+                self._embed(model, batch, first)
             if len(rows) < FETCH:
                 # Equal texts had their vectors made with one of them; and what was urgent may not be all there is.
                 self.recount()
@@ -557,20 +564,26 @@ class Embedding:
             self._busy = False
         return True
 
-    def _embed(self, model: ActiveModel, rows: list[Row]) -> None:
-        """Make and keep the vectors of a batch, and rest."""
+    def _embed(self, model: ActiveModel, rows: list[Row], first: bool = False) -> None:
+        """Make and keep the vectors of a batch, or of the beginnings of its texts, and rest."""
         began = time.monotonic()
         # Each text, in other languages with its pieces after it.
         groups = [[embedded_text(json.loads(row["heading"]), row["context"], row["text"])] for row in rows]
         if model is self.stores.multilingual:
             groups = [[*group, *sentence_pieces(row["text"])] for group, row in zip(groups, rows, strict=True)]
-        texts = [text for group in groups for text in group]
+        texts = whole = [text for group in groups for text in group]
+        if first:
+            beginning = cast(OnnxEmbedder, model.embedder).beginning
+            texts = [beginning(text, FIRST_TOKENS) for text in whole]
         vectors = self._maker.make(model.embedder, texts, self.backlog.somebody_asks)
         made = np.split(vectors, np.cumsum([len(group) for group in groups])[:-1])
+        if first:
+            made = [stand_in(one) if texts[nth] != whole[nth] else one for nth, one in enumerate(made)]
         self._write(ingest.save_vectors, self.stores, model, rows, made, turn=Turn.BACKGROUND)
         self.health.clear("disk")
         self._stopping.wait(rest(time.monotonic() - began, self.settings.share))
-        self.backlog.made(rows, time.monotonic() - began)
+        done = [row for row, vector in zip(rows, made, strict=True) if vector.size % model.embedder.dims == 0]
+        self.backlog.made(done, time.monotonic() - began, len(rows) - len(done))
         if not self.pending:
             self.recount()
         elif time.monotonic() > self._logged + LOG_SECONDS:

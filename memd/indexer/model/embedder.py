@@ -269,6 +269,11 @@ class OnnxEmbedder(Measured):
             rows[batch] = self._run([ids[index] for index in batch])
         return unit(rows) if self._normalize else np.nan_to_num(rows)
 
+    def beginning(self, text: str, tokens: int) -> str:
+        """The part of a text that makes so many tokens, or all of it."""
+        (encoded,) = self._encodings([text[: _MOST_CHARS * tokens]])
+        return text[: encoded.offsets[tokens - 2][1]] if len(encoded.ids) > tokens else text
+
     def count_tokens(self, text: str) -> int:
         """The number of tokens, including those that mark the ends."""
         (whole,) = self._encodings([text])

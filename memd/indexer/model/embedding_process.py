@@ -8,16 +8,19 @@ it hangs when it stands still.
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+
+import numpy as np
 
 from memd.child import Child, ChildGone, link_to_parent, serve
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import multilingual
-from memd.indexer.model.embedder import load_embedder
+from memd.indexer.model.embedder import Embedder, load_embedder
 from memd.indexer.model.pooling import Vectors
 
 NICE = 10
@@ -68,8 +71,24 @@ def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     os.nice(NICE)
     connection = link_to_parent(descriptor)
     known = EmbeddingSettings(**json.loads(settings))
-    embedder = multilingual.load(Path(cache)) if foreign == "1" else load_embedder(known, Path(cache))
-    serve(connection, embedder.embed)
+    if foreign == "1":
+        serve(connection, multilingual.load(Path(cache)).embed)
+    else:
+        serve(connection, _by_threads(load_embedder(replace(known, threads=1), Path(cache)), known.threads))
+
+
+def _by_threads(embedder: Embedder, threads: int) -> Callable[[Sequence[str]], Vectors]:
+    """Several texts at a time: threads that share one text wait for each other."""
+    pool = ThreadPoolExecutor(threads)
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        rows = np.zeros((len(texts), embedder.dims), np.float32)
+        parts = [slice(nth, None, threads) for nth in range(min(threads, len(texts)))]
+        for part, vectors in zip(parts, pool.map(lambda part: embedder.embed(texts[part]), parts), strict=True):
+            rows[part] = vectors
+        return rows
+
+    return embed
 
 
 if __name__ == "__main__":

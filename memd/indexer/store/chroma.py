@@ -72,7 +72,7 @@ class ChromaPlace(Protocol):
     def drop(self, name: str, digests: Sequence[str]) -> tuple[int, int]:
         """Remove rows; returns for how many its index takes room now, and how many there are; 0 if nobody knows."""
 
-    def digests(self, name: str) -> list[str]:
+    def digests(self, name: str) -> Iterable[str]:
         """Every row of a collection; none if there is no such one."""
 
     def delete(self, names: Iterable[str]) -> None:

@@ -256,11 +256,11 @@ class ChromaServer(ChromaPlace, ChromaClient):
         self._write(name, "delete", {"ids": list(digests)})
         return 0, 0
 
-    def digests(self, name: str) -> list[str]:
-        found: list[str] = []
-        while page := self._held(name, {"limit": PAGE, "offset": len(found)}):
-            found += page
-        return found
+    def digests(self, name: str) -> Iterator[str]:
+        count = 0
+        while page := self._held(name, {"limit": PAGE, "offset": count}):
+            yield from page
+            count += len(page)
 
     def _held(self, name: str, which: dict[str, Any]) -> list[str]:
         found = self._rows(name, "get", {**which, "include": []}) if self._number(name) else {}
@@ -326,6 +326,8 @@ class ServerVectors:
         self._name = collection_name(workspace, model)
         self._count = (-1, 0)
         """The count of the ledger's clock, and how many chunks had a vector then."""
+        self._filled = False
+        """Whether a chunk had a vector: before that there is no collection to ask."""
         self._cosines: dict[bytes, dict[int, float]] = {}
 
     def __len__(self) -> int:
@@ -380,11 +382,13 @@ class ServerVectors:
 
     def nearest(self, vectors: Vectors, depth: int, where: dict[str, Any] | None = None) -> list[dict[int, float]]:
         """The chunks nearest to each of some vectors, with their cosines."""
-        if not len(self):
+        reader = self._ledger.reader
+        self._filled = self._filled or vector_table.any_embedded(reader, self.model, self._workspace)
+        if not self._filled:
             return [{} for _ in vectors]
         found = self.client.nearest(self._name, vectors, depth, where)
         digests = {digest for near in found for digest, _ in near}
-        chunks = vector_table.chunks_of(self._ledger.reader, self._workspace, digests)
+        chunks = vector_table.chunks_of(reader, self._workspace, digests)
         return [{chunk: cosine for digest, cosine in near for chunk in chunks.get(digest, ())} for near in found]
 
 

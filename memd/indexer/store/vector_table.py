@@ -41,10 +41,16 @@ OF_OTHER_LANGUAGES = "(c.language > '' OR c.workspace IN (SELECT id FROM workspa
 HERE_OR_REMOTE = "(length(v.vector) OR c.workspace IN (SELECT id FROM workspaces WHERE remote))"
 """A vector of a workspace whose vectors are in a server is an empty one here, once the server has it."""
 EMBEDDED = f"FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE}"
-SHOWN = f"{EMBEDDED} JOIN memories m ON m.id = c.memory AND m.deleted IS NULL WHERE c.workspace = ?"
-NO_VECTOR = f"NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE})"
+WHOLE = "length(v.vector) <> (SELECT 2 * dims + 2 FROM models WHERE id = v.model)"
+"""A vector of a chunk's beginning, which stands in for its own until that is made, has one number more."""
+SHOWN = f"{EMBEDDED} JOIN memories m ON m.id = c.memory AND m.deleted IS NULL WHERE c.workspace = ? AND {WHOLE}"
+NO_VECTOR = f"""NOT EXISTS (
+    SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE} AND {WHOLE})"""
 IS_FIRST = "NOT EXISTS (SELECT 1 FROM chunks d WHERE d.memory = c.memory AND d.start_line < c.start_line)"
 """A chunk that is the first of its memory, which it stands for until the others have vectors of their own."""
+FIRST_PASS = f"""{IS_FIRST} AND c.workspace NOT IN (SELECT id FROM workspaces WHERE remote)
+    AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = {{}} AND v.digest = c.digest)"""
+"""Such a chunk without any vector of a model, whose number is filled in. A server is sent whole ones only."""
 
 
 # --- the text that is embedded; hits show the text of the file unchanged ------------------------------------
@@ -103,6 +109,11 @@ def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vec
     connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
 
+def stand_in(vector: Vectors) -> Vectors:
+    """The vector of a beginning, marked as such."""
+    return np.append(vector, np.float32(0))
+
+
 def newest(connection: sqlite3.Connection) -> int:
     """The number of the newest chunk."""
     return number_of(connection, "SELECT MAX(id) FROM chunks")
@@ -125,9 +136,16 @@ def pending(
     return [row["id"] for row in rows]
 
 
-def unembedded(connection: sqlite3.Connection, model: int, chunks: Sequence[int]) -> list[sqlite3.Row]:
+def unembedded(
+    connection: sqlite3.Connection, model: int, chunks: Sequence[int], among: str = "1"
+) -> list[sqlite3.Row]:
     """Those of some chunks that have no vector, in their order."""
-    rows = connection.execute(SQL["unembedded"], {"model": model, "chunks": json.dumps(chunks)})
+    rows = connection.execute(
+        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
+        " FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value"
+        f" WHERE {among} AND {NO_VECTOR} ORDER BY j.key",
+        (json.dumps(chunks), model),
+    )
     return rows.fetchall()
 
 
@@ -153,6 +171,12 @@ def of_workspace(
     cursor = connection.execute(here, (model, workspace))
     while rows := cursor.fetchmany(SLICE):
         yield _unpacked(rows, dims)
+
+
+def any_embedded(connection: sqlite3.Connection, model: int, workspace: int) -> bool:
+    """Whether a chunk of a workspace has a vector."""
+    newest = f"SELECT c.id {EMBEDDED} WHERE c.workspace = ? ORDER BY c.id DESC LIMIT 1"
+    return connection.execute(newest, (model, workspace)).fetchone() is not None
 
 
 def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
@@ -183,9 +207,9 @@ def text_count(connection: sqlite3.Connection, model: int, workspace: int) -> in
     return number_of(connection, f"SELECT COUNT(DISTINCT c.digest) {SHOWN}", model, workspace)
 
 
-def shown_digests(connection: sqlite3.Connection, model: int, workspace: int) -> list[str]:
+def shown_digests(connection: sqlite3.Connection, model: int, workspace: int) -> Iterator[str]:
     """The same texts."""
-    return [row[0] for row in connection.execute(f"SELECT DISTINCT c.digest {SHOWN}", (model, workspace))]
+    return (row[0] for row in connection.execute(f"SELECT DISTINCT c.digest {SHOWN}", (model, workspace)))
 
 
 def collection_rows(

@@ -20,13 +20,6 @@ FROM json_each(:chunks) j
 CROSS JOIN chunks c ON c.id = j.value
 CROSS JOIN vectors v ON v.model = :model AND v.digest = c.digest AND length(v.vector)
 
--- name: unembedded
-SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text
-FROM json_each(:chunks) j CROSS JOIN chunks c ON c.id = j.value
-WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = :model AND v.digest = c.digest
-    AND (length(v.vector) OR c.workspace IN (SELECT id FROM workspaces WHERE remote)))
-ORDER BY j.key
-
 -- name: collection_rows
 -- The other columns are those of the chunk with the smallest number.
 SELECT c.digest, v.vector, w.ns, f.path, c.start_line AS first_line, c.end_line AS last_line, c.heading, c.text,
@@ -40,7 +33,7 @@ CROSS JOIN chunks c ON c.digest = v.digest AND +c.workspace = :workspace
 JOIN workspaces w ON w.id = c.workspace
 JOIN memories m ON m.id = c.memory AND m.deleted IS NULL
 JOIN files f ON f.id = c.file
-WHERE w.remote OR length(v.vector)
+WHERE (w.remote OR length(v.vector)) AND length(v.vector) <> (SELECT 2 * dims + 2 FROM models WHERE id = v.model)
 GROUP BY c.digest
 
 -- name: chunks_of

@@ -14,6 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memd.errors import DiskFull, LedgerDamaged, MemdError, StoreBroken
 from memd.indexer.store import vector_table
 from memd.indexer.store.chroma import REST_CLOSE_SECONDS, ChromaPlace, CollectionRow
@@ -37,6 +40,8 @@ MOST_LOADED = 32
 """After more collections than this the place is closed as soon as all are in step: Chroma keeps their indexes."""
 CLOSE_SECONDS = 2.0
 """How long a stop waits until the place is closed."""
+Digests = NDArray[np.bytes_]
+_NONE: Digests = np.zeros(0, "S32")
 LEAST_ROWS, MOST_PLACES = 1_000, 3
 """An index that takes room for so many times its rows, or for so many times these, is made again."""
 
@@ -59,7 +64,7 @@ class Collection:
         """Whether it must be deleted first."""
         self._comparing = False
         """Whether its texts must be compared with the ledger's."""
-        self._differing: list[str] = []
+        self._differing = _NONE
         """The texts that were found to differ and are not sent yet."""
 
     def rows(self, digests: Iterable[str]) -> list[CollectionRow]:
@@ -71,9 +76,12 @@ class Collection:
 
     def pages(self) -> Iterator[list[str]]:
         """All texts that it is to hold, some at a time."""
+        digests = self._digests()
+        return (_texts(digests[at : at + BATCH]) for at in range(0, len(digests), BATCH))
+
+    def _digests(self) -> Digests:
         with translated():
-            digests = vector_table.shown_digests(self._ledger.reader, self.model, self.workspace)
-        return (digests[at : at + BATCH] for at in range(0, len(digests), BATCH))
+            return _packed(vector_table.shown_digests(self._ledger.reader, self.model, self.workspace))
 
     def count(self) -> int:
         with translated():
@@ -82,7 +90,7 @@ class Collection:
     @property
     def behind(self) -> bool:
         """Whether it has something to do beside what is written down."""
-        return self._renewing or self._comparing or bool(self._differing)
+        return self._renewing or self._comparing or len(self._differing) > 0
 
     def compare(self) -> None:
         """Have it compared with the ledger, as soon as that can be done."""
@@ -114,10 +122,10 @@ class Collection:
             missing, extra = self._compared(self._store.wait_open())
         return len(missing), len(extra)
 
-    def _compared(self, place: ChromaPlace) -> tuple[set[str], set[str]]:
+    def _compared(self, place: ChromaPlace) -> tuple[Digests, Digests]:
         """The texts that it lacks, and those that it has too many."""
-        held, wanted = set(place.digests(self.name)), {digest for page in self.pages() for digest in page}
-        return wanted - held, held - wanted
+        held, wanted = _packed(place.digests(self.name)), self._digests()
+        return np.setdiff1d(wanted, held), np.setdiff1d(held, wanted)
 
     # --- on the sender's thread -----------------------------------------------------------------------------------
 
@@ -130,12 +138,12 @@ class Collection:
         elif self._comparing:
             missing, extra = self._compared(place)
             with self._store.changing():
-                self._comparing, self._differing = False, sorted(missing | extra)
+                self._comparing, self._differing = False, np.concatenate((missing, extra))
             log.info("collection compared name=%s missing=%d extra=%d", self.name, len(missing), len(extra))
         else:
-            self._store.sent(self.send(place, self._differing[:BATCH]))
+            self._store.sent(self.send(place, _texts(self._differing[:BATCH])))
             with self._store.changing():
-                del self._differing[:BATCH]
+                self._differing = self._differing[BATCH:]
 
     def send(self, place: ChromaPlace, digests: Iterable[str]) -> SentRows:
         """Send what the ledger says of some texts now."""
@@ -154,6 +162,15 @@ class Collection:
                 log.info("collection made again name=%s texts=%d places=%d", self.name, texts, places)
                 self.renew()
         return SentRows(0, self.model, tuple(row.digest for row in made if self.remote), tuple(lost))
+
+
+def _packed(digests: Iterable[str]) -> Digests:
+    """Digests in as little memory as they take: a million are compared at once."""
+    return np.fromiter((digest.encode() for digest in digests), _NONE.dtype)
+
+
+def _texts(digests: Digests) -> list[str]:
+    return [digest.decode() for digest in digests]
 
 
 class VectorStore:
@@ -179,6 +196,8 @@ class VectorStore:
         self._collections: dict[str, Collection] = {}
         self._sent = 0
         """The last number of `unsent` that was taken in."""
+        self._sent_few = False
+        """Whether that was less than a batch: more may follow, and few rows at a time take Chroma twice as long."""
         self._counts: dict[str, int] = {}
         """The rows of each collection when they were last compared with the ledger."""
         self._checked = False
@@ -319,7 +338,7 @@ class VectorStore:
                     return False
                 if self._has_work():
                     self._busy = True
-                    return self.is_open or self._gather()
+                    return (self.is_open and not self._sent_few) or self._gather()
                 if self._patience() != 0.0:
                     continue
             self._rest()
@@ -335,10 +354,10 @@ class VectorStore:
         return self._asked or (self.following and self._waiting())
 
     def _gather(self) -> bool:
-        """Wait a moment before the place is opened, longer after failures."""
+        """Wait a moment before the place is opened, longer after failures, and after few rows were sent."""
         seconds = GATHER_SECONDS if not self._failures else PAUSES[min(self._failures, len(PAUSES)) - 1]
         self.changed.wait_for(lambda: self._stopping or self._hurried, seconds)
-        self._hurried = False
+        self._hurried = self._sent_few = False
         return not self._stopping
 
     def _work(self) -> None:
@@ -368,6 +387,7 @@ class VectorStore:
                 self.sent(one.send(place, digests))
         self._sent = window[-1][0]
         self.on_sent(SentRows(self._sent))
+        self._sent_few = len(window) < BATCH
 
     def sent(self, sent: SentRows) -> None:
         """Tell the ledger where vectors are that only a collection should have."""
