@@ -169,7 +169,8 @@ class Home:
         for pid in self.processes():
             with suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                total += int(fields[11]) + int(fields[12])
+                # With that of children that have ended.
+                total += sum(map(int, fields[11:15]))
         return total / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> dict[str, float]:
