@@ -11,7 +11,7 @@ INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m p
 # Many containers set it. Every process of the tests would compile all of memd again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint types tests soak long-run machines bench count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release release-tools sizes clean
+.PHONY: demo test lint types tests soak long-run machines bench fit count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release release-tools sizes clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -45,6 +45,9 @@ machines: $(STAMP)        ## three machines that edit the same notes for an hour
 
 bench: $(STAMP)           ## the figures of docs/performance.md; PARTS="queries hub" measures others, ARGS=--list names them; DATA=folders
 	$(BIN)/python benchmarks/run.py $(PARTS) $(if $(DATA),--data $(DATA)) $(ARGS)
+
+fit: $(STAMP)             ## fits the verdict's margin on half of the questions in other words, judges it on the other; DATA=folders of strangers
+	$(BIN)/python benchmarks/run.py fit $(if $(DATA),--data $(DATA)) $(ARGS)
 
 count:                    ## the code lines and files of memd/, without blanks, comments and docstrings
 	@$(PYTHON) release/count.py

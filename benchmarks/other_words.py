@@ -61,11 +61,11 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start(home: Home, workspaces: list[tuple[str, Path]]) -> Client:
+def start(home: Home, workspaces: list[tuple[str, Path]], **settings: str) -> Client:
     home.path.mkdir(parents=True, exist_ok=True)
     parts = [f'[[workspace]]\npath = "{root}"\nns = "{ns}"\n' for ns, root in workspaces]
     (home.path / "config.toml").write_text("".join(parts))
-    client = home.start()
+    client = home.start(**settings)
     client.sync(vectors=True)
     home.ready(client)
     return client

@@ -41,11 +41,13 @@ PROGRAMS = {
     **{name: HERE / f"{name}.py" for name in (
         "queries", "steps", "stall", "context", "embedding", "agents", "workspaces", "memory",
         "hooks", "sessions", "hub", "web", "chroma_server", "outline",
-        "retrieval", "ablation", "words", "other_words", "kinds", "tasks", "likeness", "lifecycle",
+        "retrieval", "ablation", "words", "other_words", "reliability", "fit", "kinds",
+        "tasks", "likeness", "lifecycle",
     )},
     "peers": HERE / "peers" / "compare.py",
 }  # fmt: skip
-TAKES_DATA = {"retrieval": [], "ablation": [], "words": [], "likeness": [], "peers": ["--data"]}
+TAKES_DATA: dict[str, list[str]] = {"fit": ["--strangers"], "peers": ["--data"]}
+TAKES_DATA |= {name: [] for name in ("retrieval", "ablation", "words", "likeness", "reliability")}
 """The programs that take the folders of DATA, and what they want before them."""
 
 

@@ -380,6 +380,28 @@ def test_of_many_workspaces_those_with_the_best_hits_are_searched(lab: Lab, mode
     assert few[1][0][0][0] == "other"
 
 
+def test_a_chunk_that_stands_out_in_meaning_is_never_none(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, ask = lab.add(many(40)), Ask("marble statue pillar", ("agent",), today=TODAY)
+    found = find(lab.stores, [index], ask, parse(ask.query, TODAY, Filters()))
+    margin = found.by_workspace[index.id].margin
+    assert margin > 0
+    for least, verdict in ((margin + 0.01, "none"), (margin - 0.01, "weak")):
+        monkeypatch.setattr(certainty, "STANDS_OUT", least)
+        assert search(lab.stores, ask, MAX_BYTES).verdict == verdict
+
+
+def test_the_margin_is_that_of_chunks_that_are_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = lab.add(many(40) | {"MEMORY.md": "Quagga okapi tapir.\n"})
+    ask, joined = Ask("quagga okapi tapir", ("agent",), today=TODAY), lookup.join
+
+    def margin() -> float:
+        return find(lab.stores, [index], ask, parse(ask.query, TODAY, Filters())).by_workspace[index.id].margin
+
+    nearest, before = search(lab.stores, ask, MAX_BYTES).hits[0].id, margin()
+    monkeypatch.setattr(lookup, "join", lambda *of: {one: row for one, row in joined(*of).items() if one != nearest})
+    assert margin() < before
+
+
 # --- words that the index does not know -----------------------------------------------------------------------
 
 

@@ -26,9 +26,8 @@ from memd.models import Filters
 
 ENGLISH = b""
 
-STANDS_OUT, COMPARED_WITH = 0.2, (5, 30)
-"""So much nearer than those at these places is more than chance: of questions in other words than the notes' it is so
-for six in ten, of questions that no note answers for one in five."""
+COMPARED_WITH = slice(5, 30)
+"""The places of the chunks that the nearest one is compared with."""
 
 DIVIDED = 2_048
 """Chunks whose pieces' vectors are cached: about 4 kB each."""
@@ -142,10 +141,10 @@ class QuestionVector:
         """A cosine on the model's scale; None for none, since unknown is not the same as far."""
         return float(self.scale.near(np.array([cosine]))[0]) if cosine is not None else None
 
-    def stands_out(self, cosines: Sequence[float]) -> bool:
-        """Whether the nearest of some chunks, which are in order, is much nearer than most of them."""
-        near, others = self.scale.near(np.array(cosines)), slice(*COMPARED_WITH)
-        return len(near) >= COMPARED_WITH[1] and bool(near[0] - near[others].mean() >= STANDS_OUT)
+    def margin(self, cosines: Sequence[float]) -> float:
+        """How much nearer the first of some chunks is than most of them; they are in order. 0 where they are few."""
+        near = self.scale.near(np.array(cosines))
+        return float(near[0] - near[COMPARED_WITH].mean()) if len(near) >= COMPARED_WITH.stop else 0.0
 
     def near(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.float64]:
         """How near each of some chunks is: 0 has nothing in common with the question, 1 says the same.

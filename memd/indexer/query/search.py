@@ -37,8 +37,8 @@ class WorkspaceResult:
     """How near the nearest chunk is in meaning; None where the model's cosines say nothing."""
     undated: WordMatches | None
     """The words that the confidence goes by: those that name no time."""
-    stands_out: bool
-    """Whether the nearest chunk is much nearer in meaning than most of the next ones."""
+    margin: float
+    """How much nearer in meaning the nearest chunk is than most of the next ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,8 @@ class SearchResult:
         sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if alone else nearness})
         every = result.words or words
         # A rare word, a near spelling, a part of a word, or a chunk that stands out, is more than nothing.
-        some = result.stands_out or (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
+        out = result.margin >= certainty.STANDS_OUT
+        some = out or (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
         return max(sure, certainty.WEAK) if some else sure
 
     def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:
@@ -252,14 +253,15 @@ def _search_by(
     pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
-    heard, unheard, nearness = None, False, None
+    heard, unheard, nearness, margin = None, False, None, 0.0
     if ask.mode != "text" and not deaf:
         heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:
         pool.add_nearest(index, heard)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
-        nearest = next((cosine for chunk, cosine in pool.cosines.items() if chunk in rows), None)
-        nearness = heard.nearness(nearest) if heard.scales.holds else None
+        cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk in rows]
+        if cosines and heard.scales.holds:
+            nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
     elif not postings.count and catalog.has_chunks(connection, index.id):
         # A memd with another format makes it again: rather wait for that than miss all that it held.
         raise StoreBroken("the text index is being made again", "memd status")
@@ -275,8 +277,7 @@ def _search_by(
         found = signals.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
         for one in found:
             one.ranks = ranks.get(one.row["id"], {})
-    out = heard is not None and nearness is not None and heard.stands_out(list(pool.cosines.values()))
-    return WorkspaceResult(found, words, heard, unheard, nearness, undated, out)
+    return WorkspaceResult(found, words, heard, unheard, nearness, undated, margin)
 
 
 def ranks_of(voices: Mapping[str, Sequence[int]], known: Container[int]) -> dict[int, dict[str, int]]:
