@@ -133,7 +133,9 @@ def questions(
     say(f"asking {stack.ns}")
     strangers = others or [question for other in one.haystacks if other is not stack for question in other.scorable]
     for kind, some in ((OWN, stack.scorable), (LEFT_OUT, stack.scorable), (ELSEWHERE, strangers)):
-        yield from ((kind, question) for question in some[:: math.ceil(len(some) / most) or 1])
+        # Odd where halves take turns, so that both are asked.
+        step = math.ceil(len(some) / most) | (kind == ELSEWHERE or one.name == FOLDER.name) or 1
+        yield from ((kind, question) for question in some[::step])
 
 
 def answered(
