@@ -21,7 +21,7 @@ from typing import Any
 
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
-from memd.indexer.indexing.read_files import FileBatch, read_files
+from memd.indexer.indexing.read_files import FileBatch, is_gone, read_files
 from memd.indexer.indexing.scan import scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
@@ -119,7 +119,7 @@ def apply_in_pieces(
     if options.deep:
         index.applied.clear()
     # What is gone first: a renamed file finds its memories.
-    todo = deque(sorted(paths, key=lambda path: (os.path.lexists(index.workspace.root / path), path)))
+    todo = deque(sorted(paths, key=lambda path: (not is_gone(index, path), path)))
     for _ in batches.take_in(todo, max_bytes, options.deep, restless):
         if hurry():
             yield batches.settle()

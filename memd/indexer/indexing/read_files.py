@@ -83,6 +83,15 @@ def _unchanged(row: FileRow | None, seen: FileStat) -> bool:
     return row is not None and not row.racy and FileStat(row.size, row.mtime_ns, row.ctime_ns, row.inode) == seen
 
 
+def is_gone(index: WorkspaceIndex, path: str) -> bool:
+    """Whether no file has this name; one that has it in another case is found by it where case does not matter."""
+    root, file = index.workspace.root, index.workspace.root / path
+    if not os.path.lexists(file) or not os.path.lexists(root / path.swapcase()):
+        return not os.path.lexists(file)
+    steps = (file, *file.parents)[: path.count("/") + 1]
+    return any(step not in step.parent.iterdir() for step in steps)
+
+
 def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
     """A file of a workspace; None if it cannot be read now."""
     try:
@@ -135,7 +144,7 @@ def read_files(
 
 def _admitted(index: OwnIndex, path: str) -> bool:
     """Whether a scan would list this path: an event or an older entry may name one that it skips."""
-    if not is_memory_path(index.workspace, path):
+    if not is_memory_path(index.workspace, path) or is_gone(index, path):
         return False
     why = refusal(index.workspace, path)
     if why:

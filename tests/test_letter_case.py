@@ -1,0 +1,70 @@
+"""Notes on a file system where the case of a name does not matter, as on macOS: exFAT, mounted for the test.
+
+Needs root, `exfat-fuse` and `exfatprogs`; without them it is skipped.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Home, write_notes
+
+TOOLS = ("losetup", "mkfs.exfat", "mount.exfat-fuse", "umount")
+NOTES = {
+    "memory/Notes.md": "# Notes\n\n## Heron\n\nThe heron nests by the pond.\n",
+    "memory/Topics/Kettle.md": "# Kettle\n\nThe kettle whistles at nine.\n",
+}
+
+pytestmark = pytest.mark.linux
+
+
+@pytest.fixture
+def caseless(home: Home) -> Iterator[Path]:
+    """A folder of notes in which `NOTES.md` is `Notes.md`."""
+    folder, image = home.path.parent / "agent", home.path.parent / "exfat"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
+        pytest.skip(f"no {', '.join(missing)}")
+    subprocess.run(["mkfs.exfat", image], check=True, capture_output=True)
+    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
+    device = made.stdout.strip()
+    mounted = subprocess.run(["mount.exfat-fuse", device, folder], capture_output=True, text=True, check=False)
+    if made.returncode or mounted.returncode:
+        subprocess.run(["losetup", "--detach", device], capture_output=True, check=False)
+        pytest.skip(f"a file system cannot be mounted here: {made.stderr or mounted.stderr}")
+    yield write_notes(folder, NOTES)
+    home.close()
+    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.mark.parametrize("watch", ["auto", "poll"])
+def test_a_file_and_a_folder_renamed_by_case_alone_are_found_once_and_keep_their_lives(
+    home: Home, caseless: Path, watch: str
+) -> None:
+    assert (caseless / "MEMORY/notes.md").exists()
+    home.configure(f'[watch]\nmode = "{watch}"\n')
+    with home.start() as client:
+        client.workspace_add(str(caseless))
+        client.sync()
+        (caseless / "memory/Notes.md").rename(caseless / "memory/notes.md")
+        (caseless / "memory/Topics").rename(caseless / "memory/topics")
+        client.sync()
+        found = {memory["path"]: memory["key"] for memory in client.list()["memories"]}
+        assert found == {"memory/notes.md": "notes#heron", "memory/topics/Kettle.md": "Kettle"}
+        for key, word, former in (("notes#heron", "heron", "Notes.md"), ("Kettle", "whistles", "Topics/Kettle.md")):
+            (hit,) = client.query(word, mode="text")["hits"]
+            assert hit["key"] == key and client.get(key)["path"] == hit["path"]
+            assert [version["path"] for version in client.history(key)["versions"]] == [f"memory/{former}"]
+        # Another text in the same file is a version of the same memory.
+        (caseless / "memory/notes.md").write_text("# Notes\n\n## Heron\n\nThe heron has left the pond.\n")
+        client.sync()
+        (hit,) = client.query("heron", mode="text")["hits"]
+        assert (hit["path"], client.get("notes#heron")["version"]) == ("memory/notes.md", 2)
