@@ -197,7 +197,8 @@ def link_to_parent(descriptor: str, code: int = 0) -> socket.socket:
 
     def wait() -> None:
         closed = select.poll()
-        closed.register(connection, select.POLLRDHUP)
+        # macOS tells of either end by the one that it has.
+        closed.register(connection, getattr(select, "POLLRDHUP", select.POLLHUP))
         closed.poll()
         os._exit(code)
 

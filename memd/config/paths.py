@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 from memd.errors import UnsafePlace, UsageError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-MAX_SOCKET_BYTES = 107
+MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107
 """The kernel's limit on the path of a Unix socket."""
 
 

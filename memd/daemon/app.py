@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -37,7 +36,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.ledger import newest_backup
 from memd.indexer.store.own_stores import OwnStores
 from memd.notes import parse
-from memd.protocol.connection import inherited, listen
+from memd.protocol.connection import inherited, listen, raise_file_limit
 from memd.version import __version__
 
 log = logging.getLogger("memd")
@@ -76,7 +75,7 @@ class App:
         with self._stack:
             self._stack.callback(self._lock.close)
             start_logging(self.settings.log, paths.log_file(), system.managed())
-            _raise_limits()
+            raise_file_limit()
             self._open_stores()
             self._start_writer()
             await self._scan_at_start()
@@ -264,12 +263,6 @@ def _end(code: int) -> NoReturn:
     if code == RESTART and not system.managed():
         os.execv(sys.executable, [sys.executable, "-P", "-m", "memd.daemon"])
     os._exit(code)
-
-
-def _raise_limits() -> None:
-    """As many open files as the system allows: a thousand clients are a thousand descriptors."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def main(settings: Settings, lock: Lock) -> NoReturn:

@@ -2,7 +2,6 @@
 
 import ipaddress
 import logging
-import resource
 import socket
 import sys
 from dataclasses import replace
@@ -18,6 +17,7 @@ from memd.http_shell import BACKLOG, exit_code, listen, server
 from memd.hub.app import make_app
 from memd.hub.guard import Connections, GuestConnection
 from memd.protocol.client import Client
+from memd.protocol.connection import raise_file_limit
 
 IDLE_SECONDS = 75
 """How long a connection is kept for a client's next request."""
@@ -109,8 +109,7 @@ def _in_url(address: str) -> str:
 
 def _serve(listening: socket.socket, hosts: frozenset[str], settings: Settings) -> None:
     """Serve until a signal comes, with TLS where there is a certificate."""
-    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    raise_file_limit()
     hub, connections = settings.hub, Connections(settings.hub.max_clients, settings.server.line_timeout_s)
     tls = {"ssl_certfile": hub.cert, "ssl_keyfile": hub.key or None} if hub.cert else {}
     server(

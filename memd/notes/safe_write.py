@@ -220,8 +220,8 @@ def in_use(file: Path) -> bool:
                 if time.monotonic() > until:
                     return True
                 time.sleep(0.002)
-            except OSError:
-                # A file system without leases: all we can do is wait a moment.
+            except (OSError, AttributeError):
+                # A system, or a file system, without leases: all we can do is wait a moment.
                 time.sleep(0.02)
                 return False
             else:
@@ -316,14 +316,14 @@ def _take_mode(descriptor: int, file: Path) -> None:
         os.fchmod(descriptor, modes.most_common(1)[0][0] | 0o600)
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Exchange two names in one step; if the file system cannot, replace one and keep the old file."""
-    if _libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE) == 0:
+    """Exchange two names in one step; where that is not possible, replace one and keep the old file."""
+    if _renameat2 and _renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE) == 0:
         return
-    number = ctypes.get_errno()
+    number = ctypes.get_errno() if _renameat2 else errno.ENOSYS
     if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
         raise OSError(number, os.strerror(number), str(other))
     kept = one.with_name(f"{one.name}.kept")

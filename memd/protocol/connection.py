@@ -91,6 +91,16 @@ def listen(path: str) -> int:
     return listener.detach()
 
 
+def raise_file_limit() -> None:
+    """As many open files as the system allows: a thousand clients are a thousand descriptors."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # macOS names no hard limit, and refuses to have none in force: this is the most that it always gives.
+    soft = 10_240 if hard == resource.RLIM_INFINITY else hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def inherited() -> int:
     """The descriptor of the socket at which systemd listens for this process; 0 where it has none."""
     ours = os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1"

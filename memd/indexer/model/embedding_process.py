@@ -49,7 +49,7 @@ class EmbeddingProcess:
 
     def leave_room(self, wanted: bool) -> None:
         """Keep to one processor, or go back to all; only Linux can tell a process that."""
-        if wanted == self._alone or not hasattr(os, "sched_setaffinity"):
+        if wanted == self._alone or sys.platform != "linux":
             return
         self._alone, every = wanted, os.sched_getaffinity(0)
         # It may have ended, and so may each of its threads.

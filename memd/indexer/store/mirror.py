@@ -71,7 +71,7 @@ def _in_memory() -> bool:
 
 def _shared_file() -> tuple[int, Path]:
     """A file of this process, and where others of the same user can open it while this one lives."""
-    if _in_memory():
+    if hasattr(os, "memfd_create") and _in_memory():
         descriptor = os.memfd_create("memd-mirror")
         return descriptor, Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     descriptor, name = tempfile.mkstemp(prefix="memd-mirror-")
