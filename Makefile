@@ -11,7 +11,7 @@ INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m p
 # Many containers set it. Every process of the tests would compile all of memd again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint types tests soak long-run machines bench fit count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release release-tools sizes clean
+.PHONY: demo test lint types tests soak long-run machines bench fit count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release image release-tools sizes clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -89,6 +89,10 @@ release: $(STAMP)         ## all that is given away, each tried in an empty Debi
 	$(MAKE) dist DEB="3.11 3.13"
 	release/try.sh 12 dist/pypi/* dist/*deb12*.deb
 	release/try.sh 13 dist/pypi/* dist/*deb13*.deb
+
+image: $(STAMP)           ## the image of deploy/, built without a registry and tried; needs root, debootstrap, buildah, podman and caddy
+	release/try.sh 12
+	$(BIN)/python release/image.py
 
 release-tools:            ## what `make release` needs of the system, by apt
 	sudo apt-get install --yes --no-install-recommends debootstrap debian-archive-keyring dpkg-dev

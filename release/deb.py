@@ -69,7 +69,7 @@ def build(wheel: Path, python: str, out: Path) -> Path:
     version = wheel.name.split("-")[1]
     architecture = _run("dpkg", "--print-architecture").strip()
     wheels = ROOT / "build" / f"wheels-{python}"
-    _download(python, wheels)
+    download(python, wheels)
     with tempfile.TemporaryDirectory(prefix="memd-deb-") as made:
         tree = Path(made, "memd")
         tree.mkdir(mode=0o755)
@@ -83,7 +83,7 @@ def build(wheel: Path, python: str, out: Path) -> Path:
     return file
 
 
-def _download(python: str, wheels: Path) -> None:
+def download(python: str, wheels: Path) -> None:
     """The wheels that memd needs, each with the hash that the lock has."""
     wheels.mkdir(parents=True, exist_ok=True)
     lock = wheels / "needed.txt"

@@ -2,6 +2,7 @@
 # Installs artifacts where nothing of memd was before, without a network, and runs release/smoke.sh as an ordinary user.
 #
 # release/try.sh 12|13 ARTIFACT…   a Debian of its own for each artifact, from debootstrap; needs root
+# Without an artifact it only makes the Debian.
 # A package is purged afterwards, and no file of it may be left. Wheels for the others come from build/wheels-PYTHON.
 set -euo pipefail
 [ "$(id -u)" = 0 ] || exec sudo "$0" "$@"
@@ -10,6 +11,7 @@ declare -A suites=([12]=bookworm [13]=trixie) pythons=([12]=3.11 [13]=3.13)
 debian=$1; shift
 suite=${suites[$debian]} python=${pythons[$debian]}
 base=build/root-$suite
+mkdir -p build
 
 if [ ! -e "$base/ready" ]; then
     rm -rf "$base"
