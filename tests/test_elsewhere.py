@@ -10,8 +10,11 @@ import pytest
 
 from tests.conftest import ROOT
 
-FILES = ("test_put.py", "test_readers.py", "test_client.py", "unit/test_mirror.py", "unit/test_system.py")
-"""Writing, reading processes, the socket, shared vectors, and each difference between systems by itself."""
+FILES = (
+    *("test_put.py", "test_readers.py", "test_client.py"),
+    *("unit/test_mirror.py", "unit/test_safe_write.py", "unit/test_system.py"),
+)
+"""Writing, reading processes, the socket, shared vectors, rewritten files, and each difference by itself."""
 
 
 @pytest.mark.linux

@@ -122,10 +122,9 @@ def _connect(link: _socket.socket, path: str, deadline: float) -> None:
 
 def _check_owner(link: _socket.socket, path: str) -> None:
     """Tell nothing to a daemon that another user runs."""
-    if not hasattr(_socket, "SO_PEERCRED"):
-        return
-    pid_uid_gid = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    owner = int.from_bytes(pid_uid_gid[4:8], sys.byteorder)
+    # LOCAL_PEERCRED of macOS, which has the user in the same place.
+    level, option = (_socket.SOL_SOCKET, _socket.SO_PEERCRED) if hasattr(_socket, "SO_PEERCRED") else (0, 1)
+    owner = int.from_bytes(link.getsockopt(level, option, 128)[4:8], sys.byteorder)
     if owner not in (os.getuid(), 0):
         raise UnsafePlace(f"uid {owner} listens at {path}, not you", f"look at it: ls -la {path}")
 

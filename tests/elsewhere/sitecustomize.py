@@ -27,6 +27,7 @@ LOCAL_PEERCRED = 1
 """The number of macOS' own option."""
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MEMD = os.path.join(os.path.dirname(os.path.dirname(TESTS)), "memd") + os.sep
+get_option: Callable[..., Any] = _socket.socket.getsockopt
 OF_LINUX = ("renameat2", "mallopt", "malloc_trim")
 """Calls of the C library that others lack."""
 
@@ -60,6 +61,12 @@ def as_on_macos(self: socket.socket, level: int, option: int, *size: int) -> int
         _, uid, _ = struct.unpack("3i", get_option(self, socket.SOL_SOCKET, PEER_CREDENTIALS, 12))
         return struct.pack("=2I", 0, uid)
     return get_option(self, level, option, *size)
+
+
+class Socket(_socket.socket):
+    """The socket below Python's own, which the client uses."""
+
+    getsockopt = as_on_macos  # type: ignore[assignment]
 
 
 def no_such_call(library: ctypes.CDLL, name: str) -> Any:
@@ -101,12 +108,12 @@ def hide() -> None:
         setattr(os, name, without_proc(getattr(os, name)))
     del os.memfd_create, socket.SO_PEERCRED, _socket.SO_PEERCRED, select.POLLRDHUP, fcntl.F_SETLEASE
     socket.socket.getsockopt = as_on_macos  # type: ignore[assignment,method-assign]
+    _socket.socket = Socket  # type: ignore[misc]
     ctypes.CDLL.__getattr__ = no_such_call  # type: ignore[method-assign]
     resource.getrlimit, resource.setrlimit = unlimited, limit
     sys.meta_path.insert(0, NoInotify())
 
 
-get_option: Callable[..., Any] = socket.socket.getsockopt
 find_call: Callable[..., Any] = ctypes.CDLL.__getattr__
 get_limits, set_limits = resource.getrlimit, resource.setrlimit
 hide()
