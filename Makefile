@@ -107,7 +107,7 @@ clean:
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "memd needs Python 3.11 or newer"'
 	@echo "installing memd and what it stands on into $(VENV): some 900 MB on the disk, 600 of them for memd itself; minutes the first time"
-	test -x $(BIN)/python || $(or $(UV),$(PYTHON) -m) venv $(VENV)
+	test -x $(BIN)/python || $(if $(UV),$(UV) venv --seed,$(PYTHON) -m venv) $(VENV)
 	$(if $(UV),,$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1')
 	$(INSTALL) --editable '.[all]' --group dev
 	touch $(STAMP)

@@ -46,7 +46,7 @@ POSTINST = """\
 #!/bin/sh
 set -e
 if [ "$1" = configure ]; then
-    /usr/lib/memd/bin/python -m compileall -q -j 0 /usr/lib/memd/lib || true
+    /usr/lib/memd/bin/python -W ignore -m compileall -q -j 0 /usr/lib/memd/lib || true
 fi
 """
 PRERM = """\
