@@ -68,3 +68,16 @@ def test_a_file_and_a_folder_renamed_by_case_alone_are_found_once_and_keep_their
         client.sync()
         (hit,) = client.query("heron", mode="text")["hits"]
         assert (hit["path"], client.get("notes#heron")["version"]) == ("memory/notes.md", 2)
+
+
+def test_memories_are_written_without_hard_links(home: Home, caseless: Path) -> None:
+    with home.start() as client:
+        client.workspace_add(str(caseless))
+        client.sync()
+        client.put("Kettle", "The kettle is broken.")
+        client.put("lamp", "Forty watts.")
+        client.sync()
+        for key, word, name in (("Kettle", "broken", "Kettle.md"), ("lamp", "watts", "lamp.md")):
+            assert word in (caseless / "memory/Topics" / name).read_text()
+            assert [hit["key"] for hit in client.query(word, mode="text")["hits"]] == [key]
+        assert sorted(file.name for file in caseless.rglob("*.*")) == ["Kettle.md", "Notes.md", "lamp.md"]

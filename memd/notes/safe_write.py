@@ -231,7 +231,7 @@ def in_use(file: Path) -> bool:
 
 def _put_first(fresh: Path, file: Path, after: bytes) -> WriteResult | None:
     try:
-        os.link(fresh, file)
+        _link(fresh, file)
     except FileExistsError:
         return None
     fresh.unlink()
@@ -261,7 +261,7 @@ def _merge_late_lines(fresh: Path, file: Path, before: bytes, after: bytes) -> W
 def conflict_copy(fresh: Path, file: Path) -> str:
     """Keep the second of two texts beside the file, under a name that is not indexed."""
     copy = file.with_name(f"{file.stem}.conflict-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}{file.suffix}")
-    os.link(fresh, copy)
+    _link(fresh, copy)
     _fsync(file.parent)
     return copy.name
 
@@ -327,9 +327,20 @@ def _exchange(one: Path, other: Path) -> None:
     if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
         raise OSError(number, os.strerror(number), str(other))
     kept = one.with_name(f"{one.name}.kept")
-    os.link(other, kept)
+    _link(other, kept)
     one.replace(other)
     kept.replace(one)
+
+
+def _link(file: Path, name: Path) -> None:
+    """A second name for a file; on file systems without hard links, as of memory cards, a copy."""
+    try:
+        os.link(file, name)
+    except PermissionError:
+        with name.open("xb") as copy:
+            copy.write(file.read_bytes())
+            copy.flush()
+            os.fsync(copy.fileno())
 
 
 def _fsync(path: Path) -> None:
