@@ -26,6 +26,9 @@ FAILED = "failed: "
 PUT_BACK_S = 30.0
 """A clock that was put back by more than this is followed; less delays a job by no more."""
 
+SCANS = "scans"
+"""The thread of what is not remembered: a scan does not wait for a job that takes minutes."""
+
 
 @dataclass(slots=True)
 class ScheduledJob:
@@ -93,7 +96,7 @@ class Scheduler:
         BaseTrigger.register(JitteredSchedule)
         self._keep = keep
         self._scheduler = BackgroundScheduler(
-            executors={"default": ThreadPoolExecutor(1)},
+            executors={"default": ThreadPoolExecutor(1), SCANS: ThreadPoolExecutor(1)},
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
             timezone=UTC,
         )
@@ -109,7 +112,8 @@ class Scheduler:
         trigger = JitteredSchedule(schedule, zone, jitter_s if job.kept else 0)
         # What is not remembered runs at once: nobody can tell whether it was missed.
         due = trigger.first_run(job.last, now, soon) if job.kept else now
-        self._scheduler.add_job(self._run, trigger, args=[job], id=job.name, next_run_time=due)
+        executor = "default" if job.kept else SCANS
+        self._scheduler.add_job(self._run, trigger, args=[job], id=job.name, next_run_time=due, executor=executor)
 
     @property
     def ready(self) -> bool:
