@@ -19,6 +19,16 @@ from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
 
 SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=lookup.ALIVE.replace("m.", "b."))
 INSERT = SQL["insert"]
+STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
+STRONG = f"(?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3 {STRONGEST}"
+OF_MEMORIES = f"""e.id IN (
+    SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.one = w.value
+    UNION SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.other = w.value
+) AND {STRONG}"""
+UNTYPED = f"""e.workspace = ? AND e.rel = ? AND NOT EXISTS (
+    SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0
+    AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one))
+) {STRONGEST} LIMIT ?"""
 TAKEN, WITHERED = 1, 2
 """Why an edge is removed: someone took it away, or it faded away."""
 
@@ -51,14 +61,14 @@ def of(
     connection: Connection, memories: Collection[int], *, rel: Relation | None = None, least: float = 0.0
 ) -> list[lives.Edge]:
     """The edges of some memories, in both directions, the strongest first."""
-    return select(connection, SQL["of_memories"], (json.dumps(list(memories)), rel, least))
+    return select(connection, OF_MEMORIES, (json.dumps(list(memories)), rel, least))
 
 
 def all_of(
     connection: Connection, workspace: int, *, rel: Relation | None = None, least: float = 0.0, most: int = -1
 ) -> list[lives.Edge]:
     """The edges of a workspace, the strongest first."""
-    return select(connection, SQL["of_workspace"], (workspace, rel, least, most))
+    return select(connection, f"e.workspace = ?1 AND {STRONG} LIMIT ?4", (workspace, rel, least, most))
 
 
 def between(connection: Connection, one: int, other: int) -> list[lives.Edge]:
@@ -68,7 +78,7 @@ def between(connection: Connection, one: int, other: int) -> list[lives.Edge]:
 
 def untyped(connection: Connection, workspace: int, most: int) -> list[lives.Edge]:
     """Linked pairs without a relation type, the strongest first."""
-    return select(connection, SQL["untyped"], (workspace, lives.RELATED, most))
+    return select(connection, UNTYPED, (workspace, lives.RELATED, most))
 
 
 def contents(connection: Connection, workspace: int) -> dict[int, list[int]]:

@@ -7,22 +7,6 @@ SELECT e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.access
 FROM edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other
 WHERE e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND {one_alive} AND {other_alive} AND {which}
 
--- name: of_memories
--- The rest of `living`, as the next two; the strongest first.
-e.id IN (SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.one = w.value
-         UNION SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.other = w.value)
-AND (?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3 ORDER BY e.weight DESC, e.one, e.other, e.rel
-
--- name: of_workspace
-e.workspace = ?1 AND (?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3
-ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?4
-
--- name: untyped
-e.workspace = ? AND e.rel = ? AND NOT EXISTS (
-  SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0
-  AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one))
-) ORDER BY e.weight DESC, e.one, e.other, e.rel LIMIT ?
-
 -- name: shown_together
 SELECT t.one, t.other, t.client, t.hour FROM together t CROSS JOIN memories m ON m.id = t.one
 WHERE m.workspace = ? AND NOT t.counted LIMIT ?

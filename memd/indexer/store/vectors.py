@@ -198,6 +198,8 @@ class VectorStore:
         """The last number of `unsent` that was taken in."""
         self._sent_few = False
         """Whether that was less than a batch: more may follow, and few rows at a time take Chroma twice as long."""
+        self._waiting_for_it = 0
+        """How many wait until something is sent."""
         self._counts: dict[str, int] = {}
         """The rows of each collection when they were last compared with the ledger."""
         self._checked = False
@@ -277,10 +279,14 @@ class VectorStore:
         """Wait for the sender. A workspace in trouble is tried now, one that fails meanwhile once more."""
         until = None if seconds is None else time.monotonic() + seconds
         with self.changed:
-            for _ in range(1 if self.trouble else 2):
-                self._wait_for_a_try(done, until)
-                if done() or self._stopping:
-                    break
+            self._waiting_for_it += 1
+            try:
+                for _ in range(1 if self.trouble else 2):
+                    self._wait_for_a_try(done, until)
+                    if done() or self._stopping:
+                        break
+            finally:
+                self._waiting_for_it -= 1
             return done()
 
     def _wait_for_a_try(self, done: Callable[[], bool], until: float | None) -> None:
@@ -338,7 +344,7 @@ class VectorStore:
                     return False
                 if self._has_work():
                     self._busy = True
-                    return (self.is_open and not self._sent_few) or self._gather()
+                    return (self.is_open and (not self._sent_few or self._waiting_for_it > 0)) or self._gather()
                 if self._patience() != 0.0:
                     continue
             self._rest()
