@@ -100,11 +100,16 @@ class Ranked:
         return self.words[bisect(self.sums, rng.random() * self.sums[-1])]
 
 
+BLOCKS = 4
+"""The most paragraphs, lists and the like of a memory."""
+
+
 class Writer:
     """Makes sentences, sections and notes from the word lists."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, longest: int = BLOCKS) -> None:
         self.rng = random.Random(seed)
+        self.longest = longest
         self.things = Ranked(THINGS.split(), 0.7)
         self.deeds = Ranked(DEEDS.split(), 0.7)
         self.kinds = Ranked(KINDS.split(), 0.7)
@@ -164,7 +169,7 @@ class Writer:
 
     def section(self, level: str = "##") -> str:
         heading = self.fill(self.rng.choice(HEADINGS))
-        blocks = [self.block() for _ in range(self.rng.randint(1, 4))]
+        blocks = [self.block() for _ in range(self.rng.randint(1, self.longest))]
         return "\n\n".join([f"{level} {heading}", *blocks])
 
     def note(self, title: str, sections: int) -> str:
@@ -179,9 +184,9 @@ def _invented(rng: random.Random) -> list[str]:
     return list(names)
 
 
-def write(root: Path, chunks: int, seed: int = 1) -> int:
-    """Fill `root`; says how many chunks memd's own parser makes of it."""
-    writer = Writer(seed)
+def write(root: Path, chunks: int, seed: int = 1, longest: int = BLOCKS) -> int:
+    """Fill `root` with memories of at most so many blocks; says how many chunks memd's own parser makes of it."""
+    writer = Writer(seed, longest)
     made = 0
     for path, text in _standing(writer, chunks):
         made += _save(root, path, text)

@@ -40,14 +40,14 @@ class Store:
         return f"{self.chunks:,} chunks; {kind}"
 
 
-def prepare(path: Path, chunks: int, real_vectors: bool) -> Store:
+def prepare(path: Path, chunks: int, real_vectors: bool, longest: int = corpus.BLOCKS) -> Store:
     """Make the store under `path`, or take the one that a run before this one left there."""
     home = Home(path)
     figures = []
     if not (home.state / "state.db").exists():
         say(f"writing a workspace of {chunks:,} chunks")
         home.configure()
-        corpus.write(home.workspace, chunks)
+        corpus.write(home.workspace, chunks, longest=longest)
         figures.append(index_text(home))
         if not real_vectors:
             synthetic_vectors(home)

@@ -1,6 +1,6 @@
 """Measures the page at 10,000 chunks: how soon it answers and is drawn, what typing adds to a query, bytes, memory.
 
-python benchmarks/web.py [--chunks 10000] [--rounds 20] [--keep DIR]
+python benchmarks/web.py [--chunks 10000] [--longest 4] [--rounds 20] [--keep DIR]
 
 It needs chromium and playwright for what a browser draws; without them only the server is measured.
 """
@@ -22,6 +22,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import corpus
 from figures import Figure, median
 from figures import table as table_of
 from home import workplace
@@ -57,11 +58,12 @@ PAINTED = """() => {
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--chunks", type=int, default=10_000, help="size of the workspace (10000)")
+    parser.add_argument("--longest", type=int, default=corpus.BLOCKS, help="most paragraphs of a memory (4)")
     parser.add_argument("--rounds", type=int, default=20, help="times that each thing is measured (20)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the indexed workspace there and use it again")
     options = parser.parse_args()
     with workplace(options.keep) as place:
-        store = prepare(place / "home", options.chunks, real_vectors=False)
+        store = prepare(place / "home", options.chunks, False, options.longest)
         figures = measure(store, options.rounds)
     print("\n" + table_of(f"The page ({store.title})", figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
