@@ -174,12 +174,12 @@ class Home:
         return total / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> dict[str, float]:
-        """VmRSS, its anonymous and file-backed parts, and PSS, in MB of 10^6 bytes; the sum over all of them."""
+        """VmRSS and PSS with their parts, in MB of 10^6 bytes; the sum over all of them."""
         total: Counter[str] = Counter()
         for pid in self.processes():
             with suppress(OSError):
                 lines = Path(f"/proc/{pid}/status").read_text() + Path(f"/proc/{pid}/smaps_rollup").read_text()
                 for part in (line.split() for line in lines.splitlines()):
-                    if part[0] in ("VmRSS:", "RssAnon:", "RssFile:", "Pss:"):
+                    if part[0] in ("VmRSS:", "RssAnon:", "RssFile:", "Pss:", "Pss_Anon:", "Pss_Shmem:"):
                         total[part[0].rstrip(":")] += int(part[1])
         return {name: kilobytes * 1024 / 1e6 for name, kilobytes in total.items()}

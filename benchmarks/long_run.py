@@ -48,7 +48,7 @@ PER_QUESTION = {"context": 20, "prompt": 20}
 JOBS = {"link": 96, "reflect": 24, "decay": 1, "backup": 1, "selfexam": 1, "reconcile": 1, "compact": 1}
 """How often a job runs in a day; the last one once a week."""
 MOST_GROWTH = 1.05
-SLACK = {"pss_mb": 10.0, "descriptors": 24, "threads": 4}
+SLACK = {"own_mb": 10.0, "descriptors": 24, "threads": 4}
 """What may be added beyond the share: the segments of a text index come and go, each with its open files."""
 CALM_SECONDS = 60.0
 
@@ -63,6 +63,8 @@ class Row:
 
     seconds: float
     pss_mb: float
+    own_mb: float
+    """Without pages of files: a library's count by how many other programs use it just now."""
     descriptors: int
     threads: int
     processes: int
@@ -124,10 +126,12 @@ class House(Home):
 
     def look(self, seconds: float, tally: Tally) -> Row:
         self._must_live()
+        memory = self.memory_mb()
         return Row(
-            round(seconds, 1), round(self.memory_mb()["Pss"], 1), self.count("fd"), self.count("task"),
-            len(self.processes()), size(self.path), sum(map(size, self.roots)), round(self.cpu_seconds(), 1),
-            self.wakeups(), tally.count(*QUESTIONS), tally.count(*WRITTEN),
+            round(seconds, 1), round(memory["Pss"], 1), round(memory["Pss_Anon"] + memory["Pss_Shmem"], 1),
+            self.count("fd"), self.count("task"), len(self.processes()), size(self.path),
+            sum(map(size, self.roots)), round(self.cpu_seconds(), 1), self.wakeups(),
+            tally.count(*QUESTIONS), tally.count(*WRITTEN),
         )  # fmt: skip
 
 
@@ -488,7 +492,9 @@ def watch(house: House, tally: Tally, busy: list[Paced], options: argparse.Names
     """A row every minute until the agents are done; short runs have 24 rows."""
     every = min(60.0, options.minutes * 60 / 24)
     rows = [house.look(0, tally)]
-    print("  minute  PSS MB descriptors threads processes home MB notes MB   CPU s    wake-ups questions  written")
+    print(
+        "  minute  PSS MB  own MB descriptors threads processes home MB notes MB   CPU s    wake-ups questions  written"
+    )
     while any(thread.is_alive() for thread in busy):
         time.sleep(max(0.0, tally.began + len(rows) * every - time.monotonic()))
         rows.append(house.look(time.monotonic() - tally.began, tally))
@@ -499,9 +505,9 @@ def watch(house: House, tally: Tally, busy: list[Paced], options: argparse.Names
 
 def _line(row: Row) -> str:
     return (
-        f"{row.seconds / 60:8.1f} {row.pss_mb:7.1f} {row.descriptors:11} {row.threads:7} {row.processes:9}"
-        f" {row.home_bytes / 1e6:7.1f} {row.notes_bytes / 1e6:8.1f} {row.cpu_seconds:7.1f} {row.wakeups:11,}"
-        f" {row.questions:9,} {row.written:8,}"
+        f"{row.seconds / 60:8.1f} {row.pss_mb:7.1f} {row.own_mb:7.1f} {row.descriptors:11}"
+        f" {row.threads:7} {row.processes:9} {row.home_bytes / 1e6:7.1f}"
+        f" {row.notes_bytes / 1e6:8.1f} {row.cpu_seconds:7.1f} {row.wakeups:11,} {row.questions:9,} {row.written:8,}"
     )
 
 
@@ -518,7 +524,7 @@ def middle(rows: list[Row], name: str, nth: int) -> float:
 def _growth(rows: list[Row]) -> list[Figure]:
     """The last quarter beside the second one."""
     names = {
-        "pss_mb": ("PSS of all processes", "MB"),
+        "own_mb": ("memory of all processes, without files", "MB"),
         "descriptors": ("open descriptors", ""),
         "threads": ("threads", ""),
     }
@@ -575,8 +581,8 @@ def quarters(rows: list[Row], tally: Tally) -> str:
     lines: list[tuple[str, list[float]]] = [
         (title, [middle(rows, name, nth) / scale for nth in range(1, 5)])
         for title, name, scale in (
-            ("PSS of all processes, MB", "pss_mb", 1), ("open descriptors", "descriptors", 1),
-            ("threads", "threads", 1),
+            ("PSS of all processes, MB", "pss_mb", 1), ("without files, MB", "own_mb", 1),
+            ("open descriptors", "descriptors", 1), ("threads", "threads", 1),
             ("processes", "processes", 1), ("home on the disk, MB", "home_bytes", 1e6),
             ("notes on the disk, MB", "notes_bytes", 1e6),
         )
@@ -618,6 +624,7 @@ def save(out: Path, rows: list[Row], tally: Tally, figures: list[Figure]) -> Non
     wakes = [(two.wakeups - one.wakeups) / (two.seconds - one.seconds) for one, two in pairwise(rows)]
     panels: dict[str, list[float]] = {
         "memory of all processes (PSS), MB": [row.pss_mb for row in late],
+        "the same without files, MB": [row.own_mb for row in late],
         "open descriptors of all processes": [row.descriptors for row in late],
         "threads of all processes": [row.threads for row in late],
         "the home on the disk, MB": [row.home_bytes / 1e6 for row in late],
