@@ -175,7 +175,7 @@ def _options() -> argparse.Namespace:
 
 def panel(title: str, points: list[tuple[float, float]], top: int) -> str:
     """One line over time, from zero."""
-    last, most = points[-1][0], max(value for _, value in points)
+    last, most = points[-1][0], max(value for _, value in points) or 1
     line = " ".join(
         f"{EDGE + x / last * (WIDTH - 2 * EDGE):.1f},{top + HEIGHT - 30 - y / most * (HEIGHT - 60):.1f}"
         for x, y in points
