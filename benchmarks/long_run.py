@@ -97,15 +97,6 @@ class House(Home):
     def processes(self) -> list[int]:
         return [*super().processes(), *self.bridges]
 
-    def cpu_seconds(self) -> float:
-        """With the children that have ended: memd replaces some of its processes now and then."""
-        total = 0
-        for pid in self.processes():
-            with suppress(OSError):
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                total += sum(map(int, fields[11:15]))
-        return total / os.sysconf("SC_CLK_TCK")
-
     def wakeups(self) -> int:
         """The voluntary context switches of all threads, with those of threads that have ended since the last look."""
         for pid in self.processes():

@@ -25,7 +25,7 @@ from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import Scale
 from memd.indexer.query import lookup
 from memd.indexer.record.actions import in_utc
-from memd.indexer.store import catalog, chroma_server
+from memd.indexer.store import catalog, chroma_server, vector_table
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, VectorIndex, WorkspaceIndex
@@ -46,7 +46,7 @@ SAID_AGAIN_AT, THE_SAME_AT = 1 / 7, 2 / 7
 """Between a paraphrase and the same text: above the first are 70 % of paraphrases and fewer than 1 % of other facts
 about the same subject; above the second 99 % of trivial edits (benchmarks/likeness.py)."""
 
-SQL = queries(__file__, is_pinned=lookup.IS_PINNED)
+SQL = queries(__file__, is_pinned=lookup.IS_PINNED, whole=vector_table.WHOLE)
 
 SIMILAR = "similar"
 MOST_EDGES = 5

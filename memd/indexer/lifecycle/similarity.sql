@@ -4,8 +4,7 @@ SELECT m.id, m.digest FROM memories m
 WHERE m.workspace = ? AND m.file IS NOT NULL AND m.compared <> m.digest
 AND EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id)
 AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.memory = m.id
-                AND NOT EXISTS (SELECT 1 FROM vectors v JOIN models o ON o.id = v.model
-                                WHERE o.id = ? AND v.digest = c.digest AND length(v.vector) <> 2 * o.dims + 2))
+                AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {whole}))
 ORDER BY m.id LIMIT ?
 
 -- name: automatic

@@ -19,8 +19,6 @@ from memd.indexer.store.queries import queries
 from memd.models import grouped
 from memd.notes.names import COMMENT
 
-SQL = queries(__file__)
-
 RECIPE = 1
 """Raise it when the text below changes: all vectors are then made again."""
 
@@ -43,6 +41,7 @@ HERE_OR_REMOTE = "(length(v.vector) OR c.workspace IN (SELECT id FROM workspaces
 EMBEDDED = f"FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE}"
 WHOLE = "length(v.vector) <> (SELECT 2 * dims + 2 FROM models WHERE id = v.model)"
 """A vector of a chunk's beginning, which stands in for its own until that is made, has one number more."""
+SQL = queries(__file__, whole=WHOLE)
 SHOWN = f"{EMBEDDED} JOIN memories m ON m.id = c.memory AND m.deleted IS NULL WHERE c.workspace = ? AND {WHOLE}"
 NO_VECTOR = f"""NOT EXISTS (
     SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE} AND {WHOLE})"""

@@ -33,7 +33,7 @@ CROSS JOIN chunks c ON c.digest = v.digest AND +c.workspace = :workspace
 JOIN workspaces w ON w.id = c.workspace
 JOIN memories m ON m.id = c.memory AND m.deleted IS NULL
 JOIN files f ON f.id = c.file
-WHERE (w.remote OR length(v.vector)) AND length(v.vector) <> (SELECT 2 * dims + 2 FROM models WHERE id = v.model)
+WHERE (w.remote OR length(v.vector)) AND {whole}
 GROUP BY c.digest
 
 -- name: chunks_of
