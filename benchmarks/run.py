@@ -39,8 +39,8 @@ PROMISES: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
 
 PROGRAMS = {
     **{name: HERE / f"{name}.py" for name in (
-        "queries", "steps", "stall", "context", "embedding", "agents", "workspaces", "memory",
-        "hooks", "sessions", "hub", "web", "chroma_server", "outline",
+        "queries", "steps", "floors", "stall", "context", "embedding", "agents", "workspaces",
+        "memory", "hooks", "sessions", "hub", "web", "chroma_server", "outline",
         "retrieval", "ablation", "words", "other_words", "reliability", "fit", "kinds",
         "tasks", "likeness", "lifecycle",
     )},
