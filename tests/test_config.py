@@ -334,6 +334,15 @@ def test_adding_and_removing_again_changes_no_other_line(config: Path) -> None:
     assert load(environ={}).watch.settle_ms == 120
 
 
+def test_a_removed_workspace_leaves_no_permission_behind(config: Path) -> None:
+    for ns in ("team", "app", "site"):
+        edit.add_workspace(Workspace(ns, Path("/srv") / ns))
+    edit.share_workspace("team", ["app", "site"])
+    edit.remove_workspace("app")
+    edit.add_workspace(Workspace("app", Path("/srv/another")))
+    assert {one.ns: one.hooks_in for one in load(environ={}).workspaces} == {"team": ("site",), "site": (), "app": ()}
+
+
 names = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters="/\\"), min_size=1, max_size=20
 ).filter(lambda name: name != "..")

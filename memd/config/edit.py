@@ -95,8 +95,12 @@ def _line_end(text: str) -> str:
 
 
 def remove_workspace(ns: str) -> None:
+    """Take a workspace out, also where hooks in it may tell of a shared one: its name may come to mean another."""
     file, document, names = _named_tables()
     if ns in names:
+        for table in document["workspace"]:
+            if ns in (allowed := table.get("hooks_in", ())):
+                allowed.remove(ns)
         del document["workspace"][names.index(ns)]
         if len(names) == 1:
             del document["workspace"]
