@@ -57,6 +57,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         ("Welches Haus hat einen Keller?", "MEMORY#keller"),
         ("Wo sind die Schlüssel für die Haustür?", "MEMORY#eingang"),
         ("Wo ist der Werkstattbohrer?", "MEMORY#werkstatt"),
+        ("Werkstattbohrer", "MEMORY#werkstatt"),
+        ("officedesk", "MEMORY#english"),
         ("Quand est faite la sauvegarde des serveurs ?", "MEMORY#sauvegardes"),
         ("Где пароли от роутеров на кухне?", "MEMORY#роутер"),
         ("where is the box with the note", "MEMORY#english"),

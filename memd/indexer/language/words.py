@@ -115,9 +115,13 @@ HALF_LETTERS = 4
 
 
 def compound_parts(word: Word) -> Iterator[tuple[list[str], list[str]]]:
-    """The ways to take a long word apart, each half as what it may be indexed as; longest second halves first."""
+    """The ways to take a long word apart, each half as what it may be indexed as; longest second halves first.
+
+    One word alone does not tell its language: without one, whatever is no usual English word may be a compound.
+    """
     plain = word.exact[0]
-    if word.language not in COMPOUNDING or not plain.isalpha():
+    may_be = word.language in COMPOUNDING or not (word.language or is_english(plain))
+    if not may_be or not plain.isalpha():
         return
     for at in range(HALF_LETTERS, len(plain) - HALF_LETTERS + 1):
         for joint in JOINTS:
