@@ -77,3 +77,12 @@ def test_words_and_days_of_other_languages_are_found(lab: Lab, question: str, ke
 def test_stems_of_another_language_are_never_shown(lab: Lab) -> None:
     answer = lab.ask("Welche Häuser haben keine Zentralheizungen?", mode="text")
     assert not any("ǀ" in word for word in (*answer.missing, *answer.corrected))
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"), [("東京の予算", ("東京",)), ("来年の旅費", ("旅費",)), ("銀座", ("銀座",)), ("予算", ())]
+)
+def test_words_without_spaces_that_no_note_has_are_named_whole(
+    lab: Lab, question: str, missing: tuple[str, ...]
+) -> None:
+    assert lab.ask(question, mode="text").missing == missing

@@ -67,6 +67,9 @@ CODE = re.compile(r"(?!\d+-?[^\W\d]+$)(?!\d{1,4}$)(?=(?:.*\d){3}|[^\W\d_].*\d).+
 IN_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*[\s/][^`\n]*`|^ *\$ .*$|\S*[/~]\S*", re.DOTALL | re.MULTILINE)
 """Code and paths; a single word in backticks is a name."""
 
+ACROSS = re.compile("[ぁ-ゟ][^ぁ-ゟ]$|[^ぁ-ゟ][ぁ-ゟ]$")
+"""A pair of characters in Japanese that is the end of one word and the beginning of the next, in most cases."""
+
 COMPOUND = 0.6
 """The gain of a word as one half of a compound, where the language writes compounds as one word."""
 
@@ -188,8 +191,10 @@ class WordMatches:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The words that no chunk has as they were typed."""
-        return tuple(dict.fromkeys((*self.named_missing, *self.missing, *self.corrected)))
+        """The words that no chunk has as they were typed; without pairs of characters of which one ends a word."""
+        words = dict.fromkeys((*self.named_missing, *self.missing, *self.corrected))
+        pairs = [form for match in self.matches if match.is_pair for form in match.forms if len(form) > 1]
+        return tuple(word for word in words if not (ACROSS.match(word) or set().union(*pairs).intersection(word)))
 
     @property
     def known(self) -> float:
@@ -390,7 +395,8 @@ def _find(found: WordMatches, word: Word) -> None:
     if len(found.matches) == before:
         _find_compounded(found, word)
     if len(found.matches) == before:
-        _find_spellings(found, word.exact[0])
+        # Of a pair of characters the exact form is only the first one.
+        _find_spellings(found, max(word.exact[0], word.terms[0], key=len))
     found.named += found.matches[before:] if word.is_name else ()
     if CODE.fullmatch(word.exact[0]):
         itself = [match for match in whole if not match.forms.isdisjoint((word.terms[0], word.exact[0]))]
