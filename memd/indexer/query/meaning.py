@@ -201,13 +201,12 @@ def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:
     return bool(foreign_language(" ".join(unknown)))
 
 
-def begin(stores: Stores, text: str) -> None:
-    """Have the daemon begin with the vector of a question; not in the daemon itself, nor where none is to be made."""
-    model = stores.serving
-    if model is None or not isinstance(model.embedder, DaemonEmbedder) or not text.strip():
-        return
-    if (key := (model.id, text)) not in stores.question_vectors:
-        _remember(stores, key, model.embedder.begin(text))
+def begin(stores: Stores, index: WorkspaceIndex, text: str) -> None:
+    """Have the daemon begin with the vectors of a question; not in the daemon itself, nor where none is to be made."""
+    for model in filter(None, (stores.serving, stores.multilingual if index.foreign else None)):
+        new = text.strip() and (model.id, text) not in stores.question_vectors
+        if new and isinstance(model.embedder, DaemonEmbedder):
+            _remember(stores, (model.id, text), model.embedder.begin(text))
 
 
 def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, bool]:

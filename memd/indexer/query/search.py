@@ -248,7 +248,7 @@ def _search_by(
 ) -> WorkspaceResult:
     connection, postings = stores.ledger.reader, index.text.postings()
     if ask.mode != "text":
-        meaning.begin(stores, question.text)
+        meaning.begin(stores, index, question.text)
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     asked = pool.ids.union(also)
