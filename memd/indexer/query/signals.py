@@ -13,7 +13,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import itemgetter
 from sqlite3 import Connection
 from typing import Any
 
@@ -29,7 +30,7 @@ from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import Floats, WordMatches
 from memd.indexer.store.lines import Lines, Numbers, Places, number_of, places_in, ranges
-from memd.indexer.store.postings import Postings
+from memd.indexer.store.postings import Postings, by_length
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.lifecycle.lives import BASE
 from memd.models import JsonObject
@@ -69,6 +70,7 @@ class ChunkFacts:
         self.days = [lookup.own_day(row) for row in rows]
         """The day of each note; MEMORY.md has none, whenever it was last changed."""
         self.newness = [times.newness(day, question.today) for day in self.days]
+        self.nearness = [times.nearness(day, question.times) for day in self.days] if question.times.spans else None
         own = np.array([memories.place[row["id"]] for row in rows], np.int64)
         docs, earned = memories.docs, np.zeros(len(memories.chunks))
         self.earned: Floats | None = None
@@ -172,7 +174,7 @@ def _kind(chunks: ChunkFacts, kind: str) -> Values:
 
 OF_A_CHUNK = (
     # How near the note's day is to a time that the question names.
-    Signal("date", 0.7, lambda chunks: (times.nearness(day, chunks.question.times) for day in chunks.days), EXTRA),
+    Signal("date", 0.7, lambda chunks: chunks.nearness, EXTRA),
     # How new the note is; MEMORY.md and what has no date are neither new nor old.
     Signal("recency", 0.03, lambda chunks: chunks.newness),
     # The priority that a note declares, and its importance, which fades while nobody asks for it.
@@ -272,11 +274,10 @@ class LineFacts:
         known, width = self.terms >= 0, len(words.worth)
         places = self._line[known] * width + self.terms[known]
         counts = np.bincount(places, minlength=self._count * width).reshape(self._count, width).astype(float)
-        lengths = run.sizes.astype(float)
-        around = [np.roll(rows, 1, 0) + rows + np.roll(rows, -1, 0) for rows in (counts, lengths)]
+        around = [rows[own - 1] + rows[own] + rows[own + 1] for rows in (counts, run.sizes.astype(float))]
         self.counts = counts[own]
         """How often each has each word of the question."""
-        often = around[0][own] / wording.by_length(around[1][own], words.mean_length)[:, None]
+        often = around[0] / by_length(around[1], words.mean_length)[:, None]
         self.in_a_row = np.minimum(1.0, wording.dampened(often) @ words.worth / words.most)
         """The gain of the question's words in three lines in a row, by their length, as a share of the most."""
         self.had = np.minimum(1.0, (self.counts > 0) @ words.worth / words.weight)
@@ -416,8 +417,7 @@ def values_of(signals: Iterable[Signal], facts: ChunkFacts | LineFacts, count: i
 
 def score(values: Mapping[str, Floats]) -> Floats:
     """The sum of all signals, each with its weight."""
-    total: Floats = np.sum([WEIGHTS[name] * each for name, each in values.items()], axis=0)
-    return total
+    return sum((WEIGHTS[name] * each for name, each in values.items()), np.zeros(()))
 
 
 def relevance(values: Mapping[str, float]) -> float:
@@ -449,7 +449,7 @@ class CandidateMemories:
 
     def __init__(self, connection: Connection, rows: Iterable[JsonObject], postings: Postings | None) -> None:
         siblings = lookup.siblings(connection, {row["memory"] for row in rows})
-        known, numbers = np.array(siblings, np.int64).reshape(-1, 2).T
+        known, numbers = np.fromiter(chain.from_iterable(siblings), np.int64).reshape(-1, 2).T
         self.chunks: list[int] = known.tolist()
         self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
         self.memory = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
@@ -486,8 +486,7 @@ def weigh(
     """The rows with what speaks for each, best first; the best, at least `limit`, are read line by line."""
     memories = CandidateMemories(connection, rows, words.postings if words is not None else None)
     # A chunk may have gone, or moved to another memory, since its row was read.
-    known = (row for row in rows if row["id"] in memories.place)
-    rows = sorted(known, key=lambda row: (row["path"], row["start_line"], row["id"]))
+    rows = sorted((row for row in rows if row["id"] in memories.place), key=itemgetter("path", "start_line", "id"))
     facts = ChunkFacts(index, rows, memories, question, words, meaning)
     parts = values_of(OF_A_CHUNK, facts, len(rows))
     trust = 1.0
@@ -518,7 +517,7 @@ def _scored(parts: dict[str, Floats], trust: float) -> Floats:
     """The sum of all signals; as far as words are not trusted, what they add is taken back."""
     added = [WEIGHTS[name] * parts[name] for name in BY_WORDS if name in parts]
     if added and trust < 1.0:
-        parts["doubt"] = (1 - trust) * np.sum(added, axis=0)
+        parts["doubt"] = (1 - trust) * sum(added, np.zeros(()))
     return score(parts)
 
 

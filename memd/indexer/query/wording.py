@@ -26,7 +26,7 @@ from memd.indexer.language.words import (
     terms_of,
 )
 from memd.indexer.store.lines import places_in
-from memd.indexer.store.postings import Postings
+from memd.indexer.store.postings import Postings, by_length
 from memd.indexer.store.segment import PostingList
 from memd.notes.names import DATE
 
@@ -79,9 +79,6 @@ COMPOUND = 0.6
 K1 = 1.2
 """How soon a repeated word stops counting: the usual value; 0.9 and 2.0 gave the same results."""
 
-B = 0.4
-"""The penalty for length: less than the usual 0.75, since chunks are of about one size."""
-
 HEADING = 2.0
 """A heading says what the text below is about: a word there counts as two in the text."""
 
@@ -104,11 +101,6 @@ def idf(count: int, holders: int) -> float:
 def dampened(often: Floats) -> Floats:
     """BM25's curve: the second mention says less than the first."""
     return often * (K1 + 1) / (often + K1)
-
-
-def by_length(lengths: Floats, mean: float) -> Floats:
-    """The divisor of a word's count in a text of this length."""
-    return 1 - B + B * lengths / mean
 
 
 # --- the words of a question in one workspace ---------------------------------------------------------------
@@ -491,5 +483,4 @@ def _occurrences(postings: Postings, terms: Iterable[str], *fields: str) -> tupl
 def _often(postings: Postings, name: str, held: PostingList) -> Floats:
     if name == "heading":
         return np.full(len(held.docs), HEADING)
-    lengths = postings.lengths[held.docs].astype(np.float64)
-    return held.weights / by_length(lengths, postings.mean_length)
+    return held.weights / postings.divisors[held.docs]

@@ -38,8 +38,8 @@ def places_in(known: NDArray[Any], wanted: NDArray[Any]) -> Places:
     """The place of each of some numbers among those that are known, which are in order; -1 for one that is not."""
     if not len(known):
         return np.full(len(wanted), -1)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[at] == wanted, at, -1)
+    at = known.searchsorted(wanted)
+    return np.where(known.take(at, mode="clip") == wanted, at, -1)
 
 
 class Lines(NamedTuple):

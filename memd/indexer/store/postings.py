@@ -29,8 +29,16 @@ SETTLED = 512
 ENTRY = 64
 """The overhead of a cached list, counted in postings: its key, and two arrays where it is not empty."""
 
+B = 0.4
+"""The penalty for length: less than the usual 0.75, since chunks are of about one size."""
+
 EDITS = ((8, 2), (5, 1))
 """Words of so many letters may have so many typing errors: in a shorter word one error makes another word."""
+
+
+def by_length(lengths: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+    """The divisor of a word's count in a text of this length."""
+    return 1 - B + B * lengths / mean
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -248,6 +256,11 @@ class Postings:
     def mean_length(self) -> float:
         """The mean length of the documents that are not deleted."""
         return float(self.lengths.sum(where=self.live, dtype=np.float64)) / (self.count or 1) or 1.0
+
+    @cached_property
+    def divisors(self) -> NDArray[np.float64]:
+        """The divisor of a word's count in the body of each document."""
+        return by_length(self.lengths.astype(np.float64), self.mean_length)
 
     # --- terms --------------------------------------------------------------------------------------------
 
