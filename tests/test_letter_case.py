@@ -5,6 +5,7 @@ Needs root, `exfat-fuse` and `exfatprogs`; without them it is skipped.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from memd.indexer.indexing.scan import NamesOnDisk
+from memd.models import Workspace
 from tests.conftest import Home, write_notes
 
 TOOLS = ("losetup", "mkfs.exfat", "mount.exfat-fuse", "umount")
@@ -81,3 +84,39 @@ def test_memories_are_written_without_hard_links(home: Home, caseless: Path) -> 
             assert word in (caseless / "memory/Topics" / name).read_text()
             assert [hit["key"] for hit in client.query(word, mode="text")["hits"]] == [key]
         assert sorted(file.name for file in caseless.rglob("*.*")) == ["Kettle.md", "Notes.md", "lamp.md"]
+
+
+def test_what_is_written_into_a_folder_of_another_case_is_found_and_undone_at_once(home: Home, caseless: Path) -> None:
+    home.configure('[watch]\nmode = "poll"\npoll_seconds = 3600\n')
+    with home.start() as client:
+        client.workspace_add(str(caseless))
+        client.sync()
+        done = client.put("lamp", "Forty watts.")
+        assert client.get("lamp")["path"] == "memory/Topics/lamp.md"
+        client.undo(done["action"])
+        assert [memory["key"] for memory in client.list()["memories"]] == ["Notes#heron", "Kettle"]
+
+
+def test_a_folder_that_a_glob_names_in_another_case_is_read_and_written(home: Home, caseless: Path) -> None:
+    (caseless / "memory").rename(caseless / "Memory")
+    with home.start() as client:
+        client.workspace_add(str(caseless))
+        client.sync()
+        client.put("lamp", "Forty watts.")
+        paths = {memory["path"] for memory in client.list()["memories"]}
+        assert paths == {"memory/Notes.md", "memory/Topics/Kettle.md", "memory/Topics/lamp.md"}
+
+
+def test_each_folder_is_listed_once(caseless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (caseless / "memory/Topics/Café.md").write_text("Black.\n")
+    names, listed, scandir = NamesOnDisk(Workspace("agent", caseless)), list[Path](), os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder) or scandir(folder))
+    wanted = {
+        "memory/NOTES.MD": "memory/Notes.md",
+        "memory/topics/kettle.md": "memory/Topics/Kettle.md",
+        "memory/topics/CAFÉ.md": "memory/Topics/Café.md",
+        "memory/topics/new.md": "memory/Topics/new.md",
+        "memory/new/Note.md": "memory/new/Note.md",
+    }
+    assert {path: names.spelled(path) for path in wanted} == wanted
+    assert len(listed) == len(set(listed)) == 2

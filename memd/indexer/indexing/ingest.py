@@ -21,8 +21,8 @@ from typing import Any
 
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
-from memd.indexer.indexing.read_files import FileBatch, is_gone, read_files
-from memd.indexer.indexing.scan import scan
+from memd.indexer.indexing.read_files import FileBatch, read_files
+from memd.indexer.indexing.scan import NamesOnDisk, scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
@@ -119,7 +119,8 @@ def apply_in_pieces(
     if options.deep:
         index.applied.clear()
     # What is gone first: a renamed file finds its memories.
-    todo = deque(sorted(paths, key=lambda path: (not is_gone(index, path), path)))
+    root, names = index.workspace.root, NamesOnDisk(index.workspace)
+    todo = deque(sorted(paths, key=lambda path: (os.path.lexists(root / path) and names.spelled(path) == path, path)))
     for _ in batches.take_in(todo, max_bytes, options.deep, restless):
         if hurry():
             yield batches.settle()
@@ -212,8 +213,7 @@ class _Batches:
 def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     """Hold the memories of files that vanished in a mass, or with their directory."""
     result = scan(index.workspace)
-    index.missing = result.missing
-    root = index.workspace.root
+    root, index.missing = index.workspace.root, result.missing
     # What is there and left out was excluded by a person.
     vanished = [path for path in index.files.keys() - result.files.keys() if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
@@ -238,11 +238,9 @@ def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) 
     if stores.model is None:
         return set()
     added = json.dumps([number for number, _ in changes.added])
-    ids, vectors = vector_table.of_chunks(stores.ledger.reader, stores.model.id, added, stores.model.embedder.dims)
-    index.follow_vectors(ids, vectors, stores.model.id)
-    for other in stores.models[1:]:
-        more = vector_table.of_chunks(stores.ledger.reader, other.id, added, other.embedder.dims)
-        index.follow_vectors(*more, other.id)
+    for model in reversed(stores.models):
+        ids, vectors = vector_table.of_chunks(stores.ledger.reader, model.id, added, model.embedder.dims)
+        index.follow_vectors(ids, vectors, model.id)
     index.drop_vectors(changes.dropped)
     return set(ids)
 

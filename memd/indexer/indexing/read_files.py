@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
-from memd.indexer.indexing.scan import ScanResult, is_memory_path, minute_of, refusal
+from memd.indexer.indexing.scan import NamesOnDisk, ScanResult, is_memory_path, minute_of, refusal
 from memd.indexer.record import actions
 from memd.indexer.record.actions import digest_or_none, splice_of
 from memd.indexer.store.catalog import FileRow
@@ -83,15 +83,6 @@ def _unchanged(row: FileRow | None, seen: FileStat) -> bool:
     return row is not None and not row.racy and FileStat(row.size, row.mtime_ns, row.ctime_ns, row.inode) == seen
 
 
-def is_gone(index: WorkspaceIndex, path: str) -> bool:
-    """Whether no file has this name; one that has it in another case is found by it where case does not matter."""
-    root, file = index.workspace.root, index.workspace.root / path
-    if not os.path.lexists(file) or not os.path.lexists(root / path.swapcase()):
-        return not os.path.lexists(file)
-    steps = (file, *file.parents)[: path.count("/") + 1]
-    return any(step not in step.parent.iterdir() for step in steps)
-
-
 def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
     """A file of a workspace; None if it cannot be read now."""
     try:
@@ -108,7 +99,7 @@ def read_files(
 
     With `deep` also files with an unchanged text are parsed; `restless` ones are left for later.
     """
-    batch = FileBatch()
+    batch, names = FileBatch(), NamesOnDisk(index.workspace)
     while paths and batch.chunks < MOST_CHUNKS:
         path = paths.popleft()
         known = batch.known[path] = index.files.get(path)
@@ -118,7 +109,7 @@ def read_files(
             batch.restless.append(path)
             continue
         try:
-            content = (yield from read_in_pieces(file, max_bytes)) if _admitted(index, path) else None
+            content = (yield from read_in_pieces(file, max_bytes)) if _admitted(index, path, names) else None
         except (FileNotFoundError, NotADirectoryError):
             content = None
         except UnreadableFile as error:
@@ -142,12 +133,11 @@ def read_files(
     return batch
 
 
-def _admitted(index: OwnIndex, path: str) -> bool:
+def _admitted(index: OwnIndex, path: str, names: NamesOnDisk) -> bool:
     """Whether a scan would list this path: an event or an older entry may name one that it skips."""
-    if not is_memory_path(index.workspace, path) or is_gone(index, path):
+    if not is_memory_path(index.workspace, path) or names.spelled(path) != path:
         return False
-    why = refusal(index.workspace, path)
-    if why:
+    if why := refusal(index.workspace, path):
         index.skipped = {**index.skipped, path: why}
     return not why
 

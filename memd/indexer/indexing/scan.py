@@ -127,6 +127,29 @@ def refusal(workspace: Workspace, path: str) -> str:
     return documents.lacking(path) if stat.S_ISREG(mode) else ODD
 
 
+class NamesOnDisk:
+    """The names of files as a scan lists them: where case does not matter, a file is found by others too."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._root, self._given = workspace.root, dict(watched_folders(workspace.globs))
+        self._names_in = lru_cache(maxsize=None)(_names_in)
+
+    def spelled(self, path: str) -> str:
+        """This path by the names that are there; what is new has the name that it is given."""
+        file, (folder, _, name) = self._root / path, path.rpartition("/")
+        exists = os.path.lexists(file)
+        if path in self._given or (exists and not os.path.lexists(file.with_name(name.swapcase()))):
+            return path
+        names = self._names_in(file.parent) if exists else {}
+        return f"{self.spelled(folder)}/{names.get(name) or names.get(name.lower(), name)}".lstrip("/")
+
+
+def _names_in(folder: Path) -> dict[str, str]:
+    """The names in a folder, by themselves and in small letters; none of a folder that may not be listed."""
+    _, folders, files = next(os.walk(folder), ("", [], []))
+    return {name.lower(): name for name in folders + files} | {name: name for name in folders + files}
+
+
 def _leads_out(workspace: Workspace, file: Path) -> bool:
     if workspace.follow or not _through_link(workspace.root, file):
         return False
@@ -267,15 +290,9 @@ def _hidden(path: str, globs: Iterable[str]) -> bool:
     parts = path.split("/")
     if SWAP.search(parts[-1]) and not parts[-1].startswith("."):
         return True
-    if not any(part.startswith(".") for part in parts):
-        return False
-    return not any(_names_hidden(glob, parts) for glob in globs)
-
-
-def _names_hidden(glob: str, parts: list[str]) -> bool:
-    plain = glob.split("/")
     dotted = [nth for nth, part in enumerate(parts) if part.startswith(".")]
-    return all(nth < len(plain) and plain[nth] == parts[nth] for nth in dotted)
+    named = (all(glob.split("/")[nth : nth + 1] == parts[nth : nth + 1] for nth in dotted) for glob in globs)
+    return bool(dotted) and not any(named)
 
 
 def newest_first(paths: Iterable[str], files: dict[str, FileStat]) -> list[str]:

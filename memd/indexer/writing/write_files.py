@@ -5,7 +5,7 @@ import logging
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -13,6 +13,7 @@ from sqlite3 import Connection, Row
 
 from memd.errors import Conflict, DiskFull, MemdError, Refused
 from memd.failpoints import failpoint
+from memd.indexer.indexing.scan import NamesOnDisk
 from memd.indexer.lifecycle import lives
 from memd.indexer.record import actions
 from memd.indexer.store.ledger import Ledger
@@ -85,17 +86,18 @@ class ActionResult:
 
 def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> ActionResult:
     """Write every file of an action; if one fails, those before it are restored."""
-    before = actions.by_request(stores.ledger.reader, write_action.request)
-    if before is not None:
+    if (before := actions.by_request(stores.ledger.reader, write_action.request)) is not None:
         detail = json.loads(before["detail"])
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
     if document := next(filter(is_document, write_action.paths), ""):
         raise Refused(f"{document} is a document, which memd only reads", "change it in the program that made it")
-    record = _ActionRecord(stores.ledger, index, write_action, write_action.key)
+    names = NamesOnDisk(index.workspace)
+    changes = tuple(replace(change, path=names.spelled(change.path)) for change in write_action.changes)
+    record = _ActionRecord(stores.ledger, index, replace(write_action, changes=changes), write_action.key)
     written: list[safe_write.WriteResult] = []
     keeps_day = _keeps_day(stores.ledger.reader, write_action)
     try:
-        for nth, change in enumerate(write_action.changes):
+        for nth, change in enumerate(changes):
             written.append(change.write(index.workspace.root, partial(record.intend, nth, change), keeps_day))
     except BaseException as error:
         record.fail(error)
@@ -103,7 +105,7 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
     conflicts = tuple(one.conflict for one in written if one.conflict)
     changed = any(one.before != one.after for one in written)
     number = record.finish(conflicts, changed)
-    return ActionResult(number, write_action.paths, conflicts, key=record.key, changed=changed)
+    return ActionResult(number, record.write_action.paths, conflicts, key=record.key, changed=changed)
 
 
 def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
