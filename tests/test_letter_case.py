@@ -23,8 +23,6 @@ NOTES = {
     "memory/Topics/Kettle.md": "# Kettle\n\nThe kettle whistles at nine.\n",
 }
 
-pytestmark = pytest.mark.linux
-
 
 @pytest.fixture
 def caseless(home: Home) -> Iterator[Path]:

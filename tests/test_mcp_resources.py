@@ -108,6 +108,34 @@ def test_a_client_that_subscribed_is_told_when_a_memory_file_changes(served: Hom
     played(scene)
 
 
+def test_a_file_that_was_only_touched_is_not_told_with_one_that_changed(home: Home, workspace: Path) -> None:
+    touched, changed, last = "memory/2026-02-15.md", "memory/2026-02-16.md", "MEMORY.md"
+    told: list[str] = []
+
+    async def heard(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            told.append(str(message.params.uri).removeprefix("memory://file/"))
+
+    async def scene() -> None:
+        async with agent(home, cwd=workspace, message_handler=heard) as client:
+            for path in (touched, changed, last):
+                await client.session.subscribe_resource(f"memory://file/{path}")
+            (workspace / touched).touch()
+            (workspace / changed).write_text("## Backup\n\nIt works again.\n")
+            memory.sync()
+            (workspace / last).write_text("## Home\n\nIt is quiet.\n")
+            memory.sync()
+            await until(lambda: last in told)
+
+    # Only `sync` looks, so the two are read together.
+    home.configure('[watch]\nmode = "poll"\npoll_seconds = 3600\n')
+    with home.start() as memory:
+        memory.workspace_add(str(workspace))
+        memory.sync()
+        played(scene)
+    assert told == [changed, last]
+
+
 def test_a_client_of_the_newer_protocol_listens_for_changes(served: Home, workspace: Path) -> None:
     async def scene() -> None:
         async with (

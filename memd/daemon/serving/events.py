@@ -42,7 +42,7 @@ KINDS = (INDEXED, WRITTEN, ACCESSED, MOVED, JOB)
 SAVED = "saved"
 """Memories are new or changed, and committed: `index`, `saved`."""
 APPLIED = "applied"
-"""Files were looked at, some of which changed or went: `ns`, `paths`."""
+"""Files changed or went: `ns`, `paths`."""
 UNEMBEDDED = "unembedded"
 """Chunks are new and have no vector yet: `workspace`, `count`."""
 UNLINKED = "unlinked"

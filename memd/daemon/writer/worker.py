@@ -354,7 +354,7 @@ class Worker:
                     self.enqueue(ns, documents, {}, PLAIN, IndexingJob())
                     with self._wake:
                         self._hints.mark_read(ns, paths, set(whole.restless).difference(documents))
-                    self._announce(index, paths, whole)
+                    self._announce(index, whole)
                 self._pass_on(index, report, saved)
                 yield report
         finally:
@@ -402,7 +402,7 @@ class Worker:
         fresh = path not in own and 0 <= time.time_ns() - mtime_ns < settle_ns
         return fresh and self._hints.may_wait(ns, path)
 
-    def _announce(self, index: OwnIndex, paths: tuple[str, ...], report: IngestReport) -> None:
+    def _announce(self, index: OwnIndex, report: IngestReport) -> None:
         ns = index.workspace.ns
         self._report_held(index, report)
         for warning in report.warnings:
@@ -410,7 +410,7 @@ class Worker:
         if report.changed:
             self.events.tell(INDEXED, ns=ns, **report.figures)
             log.info("indexed ns=%s %s", ns, report)
-            self.events.tell(APPLIED, ns=ns, paths=paths)
+            self.events.tell(APPLIED, ns=ns, paths=report.paths)
 
     def _report_held(self, index: OwnIndex, report: IngestReport) -> None:
         ns, root = index.workspace.ns, index.workspace.root

@@ -50,7 +50,7 @@ class IngestReport:
     """The numbers of new chunks that have no vector yet."""
     took_ms: float = 0.0
     paths: list[str] = field(default_factory=list)
-    """The first twenty files that were indexed or removed."""
+    """The files that were indexed or removed."""
     warnings: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
     more: bool = False
@@ -64,7 +64,7 @@ class IngestReport:
         """Add up what a further piece changed."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(piece, one.name))
-        self.paths, self.more = self.paths[:NAMED], False
+        self.more = False
 
     @property
     def changed(self) -> bool:
@@ -73,8 +73,8 @@ class IngestReport:
     @property
     def figures(self) -> dict[str, Any]:
         """The figures that `watch` tells."""
-        names = ("files", "removed", "chunks_added", "chunks_dropped", "paths")
-        return {name: getattr(self, name) for name in names} | {"took_ms": round(self.took_ms, 1)}
+        figures = {name: getattr(self, name) for name in ("files", "removed", "chunks_added", "chunks_dropped")}
+        return {**figures, "paths": self.paths[:NAMED], "took_ms": round(self.took_ms, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
 def _count(report: IngestReport, batch: FileBatch) -> None:
     report.files += len(batch.notes)
     report.removed += len(batch.removed) + len(batch.emptied)
-    report.paths = [*report.paths, *sorted((*batch.notes, *batch.removed, *batch.emptied))][:NAMED]
+    report.paths += sorted((*batch.notes, *batch.removed, *batch.emptied))
     report.warnings += [f"{path}: {warning}" for path, (_, note) in batch.notes.items() for warning in note.warnings]
 
 
