@@ -11,7 +11,7 @@ INSTALL = $(if $(UV),$(UV) pip install --python $(BIN)/python,$(BIN)/python -m p
 # Many containers set it. Every process of the tests would compile all of memd again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint types tests soak long-run machines bench fit count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release image release-tools sizes clean
+.PHONY: demo test lint types tests elsewhere soak long-run machines bench fit count outline-agrees docs surface record axe screenshots lock locked check-lock sbom dist release image release-tools sizes clean
 
 demo: $(STAMP)            ## install memd, start it on a copy of the example notes, ask, edit, ask again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
@@ -28,6 +28,9 @@ types: $(STAMP)           ## also for macOS: what of the standard library only L
 
 tests: $(STAMP)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+
+elsewhere: $(STAMP)       ## the tests again where all is hidden that only Linux has: as near to macOS as it gets without one
+	PYTHONPATH=$(CURDIR)/tests/elsewhere $(BIN)/python -m pytest -n 4 --dist worksteal -m "not linux" $(ARGS)
 
 axe: $(STAMP)             ## fetch axe-core, with which the browser tests look for faults of accessibility; needs npm
 	$(BIN)/python tests/fetch_axe.py

@@ -35,23 +35,35 @@ settings.load_profile("memd")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST = (
-    *(
-        "test_elsewhere",
-        "test_place",
-        "faults/test_model",
-        "faults/test_kill",
-        "test_many_workspaces",
-        "faults/test_corrupt",
-    ),
+    *("test_place", "faults/test_model", "faults/test_kill", "test_many_workspaces", "faults/test_corrupt"),
     "test_service",
     *("faults/test_watching", "faults/test_life", "test_chroma_process", "faults/test_disk", "faults/test_memory"),
     *("test_cli_life", "test_subscribe", "test_readers", "test_outline_agrees", "test_mcp_resources"),
 )
 """The files whose tests take longest, mostly by waiting."""
 
+LINUX_ONLY = {
+    "faults": "the damage is done by what Linux has: mounts, limits, /proc; and slowly",
+    "test_watcher": "inotify itself; what it is for is tested everywhere",
+    "test_service": "systemd",
+    "test_web_browser": "a browser of its own, which sees all that Linux has",
+    "test_outline_agrees": "two parsers side by side: minutes, and nothing of the system in it",
+    "test_place": "runs a part of the suite itself, in another place",
+    "test_elsewhere": "runs a part of the suite itself, with this hidden",
+}
+"""The files that are not run where what only Linux has is hidden (`make elsewhere`), and why. Single tests say it
+beside their marker, `linux`."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test process its share of the longest first: what is left at the end is short, and can be shared."""
+    """Mark what only Linux can run; give each test process its share of the longest first.
+
+    What is left at the end is short, and can be shared.
+    """
+    for item in items:
+        parts = item.path.relative_to(ROOT / "tests").with_suffix("").parts
+        if not LINUX_ONLY.keys().isdisjoint(parts):
+            item.add_marker("linux")
     shares: list[list[pytest.Item]] = [[] for _ in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))]
     if len(shares) == 1:
         return
@@ -59,8 +71,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     by_file: dict[str, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(item.path.relative_to(ROOT / "tests").with_suffix("").as_posix(), []).append(item)
-    for nth, name in enumerate(LONGEST):
-        shares[nth % len(shares)] += by_file.pop(name, [])
+    # A test of these is several files.
+    several = [[item] for item in by_file.pop("test_elsewhere", [])]
+    for nth, long in enumerate([*several, *(by_file.pop(name, []) for name in LONGEST)]):
+        shares[nth % len(shares)] += long
     rest = [item for each in by_file.values() for item in each]
     for share in shares:
         missing = max(0, size - len(share))

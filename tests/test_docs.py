@@ -186,6 +186,7 @@ class Bare:
         return dict(json.loads(self._lines.readline()))
 
 
+@pytest.mark.linux  # an example says that inotify watches
 def test_every_example_of_the_protocol_is_answered_as_documented(documented: Home) -> None:
     """From top to bottom over one connection: requests are sent, `md` files saved, and every line compared.
 

@@ -10,23 +10,24 @@ import pytest
 
 from tests.conftest import ROOT
 
-FILES = (
-    *("test_put.py", "test_readers.py", "test_client.py"),
-    *("unit/test_mirror.py", "unit/test_safe_write.py", "unit/test_system.py"),
-)
-"""Writing, reading processes, the socket, shared vectors, rewritten files, and each difference by itself."""
+FILES = {
+    "writing": ("test_put.py", "test_import.py", "unit/test_safe_write.py", "unit/test_system.py"),
+    "notes": ("test_notes_written.py",),
+    "watching": ("test_watch.py", "test_everyday.py", "test_readers.py", "test_client.py", "unit/test_mirror.py"),
+    "names": ("test_moving.py", "test_letter_case.py"),
+}
+"""What touches the system most, in parts that take about as long, a test process each; `make elsewhere` runs all."""
 
 
-@pytest.mark.linux
-def test_memd_works_without_what_only_linux_has() -> None:
+@pytest.mark.parametrize("part", FILES)
+def test_memd_works_without_what_only_linux_has(part: str) -> None:
     hidden = {**os.environ, "PYTHONPATH": str(ROOT / "tests/elsewhere")}
-    files = [str(ROOT / "tests" / name) for name in FILES]
+    files = [str(ROOT / "tests" / name) for name in FILES[part]]
     command = [sys.executable, "-m", "pytest", "-m", "not linux", "-p", "no:xdist", *files]
     done = subprocess.run(command, cwd=ROOT, env=hidden, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-20_000:]
 
 
-@pytest.mark.linux
 def test_nothing_of_it_is_seen() -> None:
     looks = """
 import os, socket

@@ -55,6 +55,7 @@ def opened(home: Home) -> set[str]:
     return folders
 
 
+@pytest.mark.linux  # all of them are watched by inotify
 @pytest.mark.timeout(900)
 def test_many_workspaces_with_five_open_are_asked_and_saved_in(home: Home) -> None:
     roots = [write_notes(home.path.parent / f"agent{nth}", notes(nth)) for nth in range(MANY)]

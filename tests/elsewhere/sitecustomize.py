@@ -1,8 +1,9 @@
 """Hides what only Linux has, from memd in the tests and in the processes that they start: a stand-in for macOS.
 
-Python imports this file by its name where its folder is on the path (tests/test_elsewhere.py). Gone are /proc, inotify,
-files in memory, the exchange of two names, leases, and the kernel's word that a peer closed one half of a socket. A
-socket tells its peer as on macOS, and open files have no hard limit. The tests themselves still look into /proc.
+Python imports this file by its name where its folder is on the path (`make elsewhere`, tests/test_elsewhere.py). Gone
+are /proc, inotify, files in memory, the exchange of two names, leases, and the kernel's word that a peer closed one
+half of a socket. A socket tells its peer as on macOS, and open files have no hard limit. The tests themselves still
+look into /proc.
 """
 
 from __future__ import annotations

@@ -286,6 +286,7 @@ def test_it_rests_at_once_after_many_collections(lab: Lab, monkeypatch: pytest.M
         assert held(collection) == wanted(collection)
 
 
+@pytest.mark.linux  # only Linux tells the limits of another process
 def test_chroma_keeps_a_bounded_number_of_indexes(lab_in_memory: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = lab_in_memory
     # It is asked behind the store's back, and a store with nothing to do lets it end.
