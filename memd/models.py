@@ -259,8 +259,8 @@ class Answer:
     """How many more would be hits if they did not rest."""
     unread: dict[str, list[str]] = field(default_factory=dict)
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""
-    unheard: bool = False
-    """Whether it goes without the meaning of the question, because the model was away."""
+    unheard: str = ""
+    """Why it goes without the meaning of the question; empty where it does not."""
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:

@@ -63,7 +63,7 @@ def test_a_query_starts_the_daemon(home, workspace):
     assert first.returncode == 2 and "memd add ." in first.stderr, "nothing was ever added, so it says how to begin"
     assert home.run("add", ".", cwd=workspace).returncode == 0
     assert home.run("stop").returncode == 0
-    done = home.run("query", "ErsatzTV", cwd=workspace)
+    done = home.run("query", "ErsatzTV", "--mode", "text", cwd=workspace)
     assert (done.returncode, done.stderr) == (0, "")
     assert "memory/2026-02-15.md:3" in done.stdout
 
@@ -257,11 +257,11 @@ def test_after_an_upgrade_the_old_daemon_is_replaced(home, workspace, tmp_path):
     old = of_version(tmp_path, "0.0.9")
     assert home.run("add", str(workspace), PYTHONPATH=old).returncode == 0
     pid = pid_of(home)
-    done = home.run("query", "ErsatzTV", cwd=workspace, PYTHONPATH=str(ROOT))
+    done = home.run("query", "ErsatzTV", "--mode", "text", cwd=workspace, PYTHONPATH=str(ROOT))
     assert done.returncode == 0 and "ErsatzTV" in done.stdout
     assert done.stderr == f"memd: the daemon was still memd 0.0.9; restarting it as {memd.__version__}\n"
     assert pid_of(home) != pid
-    assert home.run("query", "ErsatzTV", cwd=workspace, PYTHONPATH=str(ROOT)).stderr == ""
+    assert home.run("query", "ErsatzTV", "--mode", "text", cwd=workspace, PYTHONPATH=str(ROOT)).stderr == ""
 
 
 def test_a_newer_daemon_is_left_alone_and_said(home, workspace, tmp_path):

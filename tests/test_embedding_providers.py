@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,9 +21,11 @@ from memd.indexer.model.embedder import Embedder, HashEmbedder
 from memd.indexer.model.embedding_server import IN_FLIGHT, ServerEmbedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import measure
+from tests.agents import agent, played, text_of
 from tests.conftest import PATIENCE, Home
 from tests.embedding_server import FAULTS, EmbeddingServer, words
 from tests.test_models import until
+from tests.web_page import page_of
 
 PROVIDERS = ("local", "ollama", "openai")
 SERVERS = ("ollama", "openai")
@@ -321,6 +324,52 @@ def test_a_daemon_says_when_its_server_is_away_and_goes_on_when_it_is_back(
         assert client.doctor()["ok"]
     traces = [home.log, *(file.read_bytes().decode(errors="replace") for file in home.state.glob("*.*"))]
     assert KEY not in "".join(traces)
+
+
+def test_while_the_model_loads_every_answer_says_so_and_that_nothing_is_to_be_repaired(
+    home: Home, workspace: Path, server: EmbeddingServer
+):
+    held, plain = threading.Event(), server.embed
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        held.wait(PATIENCE)
+        return plain(texts)
+
+    server.embed = embed
+    place = f'[[workspace]]\npath = "{workspace}"\nns = "agent"\n'
+    home.configure(f'[embedding]\nprovider = "ollama"\nurl = "{server.url}"\ntimeout_s = 600\n\n{place}')
+    with home.start() as client:
+        client.sync()
+        for nth in range(12):  # the first in the daemon itself, later ones in readers
+            answer = client.query(f"apple trees {nth}")
+            assert (answer["hits"][0]["ranks"], answer["degraded"]) == ({"text": 1}, ["vectors"])
+            assert answer["unheard"] == "the model is still loading"
+        assert client.query("apple trees", mode="text")["degraded"] == [], "meaning was not wanted"
+        assert client.query("since:2026-02-15")["degraded"] == [], "a question of filters has none"
+        assert (client.status()["model"]["state"], client.status()["degraded"]) == ("loading", [])
+        put = client.put("trees", "Planted two apple trees behind the shed.", ns="agent")
+        assert put["similar"] and put["unheard"] == answer["unheard"]
+        said = home.run("query", "apple trees", cwd=workspace).stderr
+        assert said == "memd: degraded: vectors (the model is still loading); memd goes on by itself\n"
+        assert json.loads(home.run("query", "apple trees", "--json", cwd=workspace).stdout)["unheard"]
+
+        async def scene() -> None:
+            async with agent(home, cwd=workspace) as asking:
+                reply = await asking.call_tool("memory_search", {"query": "apple trees"})
+                assert (
+                    "(vectors: the model is still loading): results may be incomplete; nothing needs repair"
+                    in text_of(reply)
+                )
+                assert "memd status" not in text_of(reply)
+
+        played(scene)
+        with page_of(home) as page:
+            shown = page.visitor().get("/?q=apple+trees").text
+            assert "without vectors (the model is still loading)" in shown
+        held.set()
+        client.sync(vectors=True)
+        answer = client.query("planted apple trees")
+        assert (answer["hits"][0]["ranks"]["vector"], answer["degraded"], "unheard" in answer) == (1, [], False)
 
 
 def test_a_server_has_several_batches_at_once(home: Home, workspace: Path, server: EmbeddingServer):

@@ -126,6 +126,11 @@ def test_folded_hits_and_explanations_are_listed():
         ),
         (answer(degraded=["vectors"]), 4, ["nothing found for “x” in agent", "degraded: vectors"]),
         (answer(HIT, degraded=["vectors"]), 0, ["degraded: vectors"]),
+        (
+            answer(HIT, degraded=["collections", "vectors"], unheard="it is loading"),
+            0,
+            ["degraded: collections, vectors (it is loading); how to repair it: memd status"],
+        ),
         (answer(HIT, verdict="weak"), 0, ["these match weakly"]),
         (answer(HIT, verdict="weak", missing=["order-1"]), 0, ["these match weakly: no note has “order-1”"]),
         (answer(pending=3), 1, ["nothing found for “x” in agent", "3 pieces are still being indexed"]),

@@ -59,10 +59,15 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
     if many := result.get("resting"):
         more = "1 more passage rests" if many == 1 else f"{many} more passages rest"
         lines.append(f"{more} (dormant or raw); to see {'it' if many == 1 else 'them'}, add --all")
-    if result["degraded"]:
-        what = ", ".join(one_line(str(name)) for name in result["degraded"])
-        lines.append(f"degraded: {what}; how to repair it: memd status")
-    return lines
+    return [*lines, *degraded(result)]
+
+
+def degraded(result: Mapping[str, Any]) -> list[str]:
+    """A remark on what an answer lacks, and whether that comes by itself."""
+    why, names = result.get("unheard"), result["degraded"]
+    what = ", ".join(f"{name} ({why})" if why and name == "vectors" else str(name) for name in names)
+    then = "memd goes on by itself" if why and len(names) == 1 else "how to repair it: memd status"
+    return [f"degraded: {one_line(what)}; {then}"] if names else []
 
 
 def still_indexing(pending: int) -> str:

@@ -148,7 +148,7 @@ def _model(result: Mapping[str, Any]) -> str:
     note = f": {model['note']}" if model.get("note") else ""
     made = count(result.get("embedded") or 0, "text")
     other = str(model.get("multilingual") or "")
-    beside = f"; other languages: {other}" if other.endswith("ready") else ""
+    beside = f"; other languages: {other}" if other.endswith(("ready", "loading")) else ""
     return f"{name}{size}, {model.get('state', 'off')}{note}{beside}; {made} embedded since the start"
 
 

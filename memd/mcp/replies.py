@@ -98,8 +98,10 @@ def sanitize(value: Any) -> Any:
 
 def degraded_note(result: dict[str, Any]) -> list[str]:
     """A note where the daemon says that its answer may be incomplete."""
-    missing = ", ".join(result.get("degraded") or ())
-    return [f"memory is degraded ({missing}): results may be incomplete; `memd status` says more"] if missing else []
+    why, names = result.get("unheard"), result.get("degraded") or ()
+    missing = ", ".join(f"{name}: {why}" if why and name == "vectors" else name for name in names)
+    then = "nothing needs repair, ask again in a moment" if why and len(names) == 1 else "`memd status` says more"
+    return [f"memory is degraded ({missing}): results may be incomplete; {then}"] if missing else []
 
 
 # --- search: memory_search ----------------------------------------------------------------------------------------

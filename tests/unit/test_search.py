@@ -183,7 +183,7 @@ def test_a_vector_that_could_not_be_made_is_not_kept_and_its_answer_says_so(lab:
 
     lab.add(NOTES)
     lab.stores.use_model(Away(), "test")
-    assert meaning.question_vector(lab.stores, "router") == (None, True)
+    assert meaning.question_vector(lab.stores, "router") == (None, "the model is away")
     assert lab.ask("router").unheard and not lab.stores.question_vectors
     Away.away = False
     assert meaning.question_vector(lab.stores, "router")[0] is not None

@@ -16,6 +16,7 @@ from memd.daemon.embedding.thread import FIRST_TOKENS, Embedding
 from memd.daemon.handlers import handler_context
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.handlers.search import query
+from memd.daemon.handlers.server import _model_status
 from memd.daemon.process.health import Health
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
@@ -225,12 +226,17 @@ def test_words_answer_in_another_language_while_its_vectors_are_not_made(
     ctx.embedding.multilingual, ctx.embedding.phase = True, "ready"
     ctx.worker.start()
 
+    why: list[str] = []
+
     async def ask(text: str, seconds: float) -> tuple[dict[str, Any], list[str]]:
         monkeypatch.setattr(handler_context, "LANGUAGE_SECONDS", seconds)
         request = QueryRequest(query=text, ns=("small",), sync="none")
         own = ctx.for_call(None)
         answer = await query(own, request, None)  # type: ignore[arg-type]
-        return answer, own.freshness()["degraded"]
+        fresh = own.freshness()
+        assert bool(fresh["degraded"]) is ("unheard" in fresh)
+        why.append(fresh.get("unheard", ""))
+        return answer, fresh["degraded"]
 
     try:
         answer, degraded = loop.run_until_complete(ask("Was ist mit dem smew und 2020?", 3_600))
@@ -238,6 +244,11 @@ def test_words_answer_in_another_language_while_its_vectors_are_not_made(
         assert loop.run_until_complete(ask("Wofür haben wir uns entschieden?", 0.1))[1] == ["vectors"]
         answer, degraded = loop.run_until_complete(ask("Wofür haben sie sich entschieden?", 3_600))
         assert degraded == ["vectors"], "only the first one in a workspace waits"
+        assert {*why} == {"the model for other languages is still loading"}
+        assert _model_status(ctx, foreign=True)["multilingual"] == "loading"
+        lab.stores.use_multilingual(Narrow())
+        loop.run_until_complete(ask("Wofür haben sie sich entschieden?", 3_600))
+        assert why[-1] == "the vectors for other languages are still being made"
         assert loop.run_until_complete(ask("the smew", 3_600))[1] == []
         assert (ctx.embedding.backlog.steps()[0][2], ctx.embedding.pending) == (2 * SMALL, 2 * SMALL + LARGE)
     finally:

@@ -11,7 +11,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.fast_search import code_of
-from memd.cli.hits import still_indexing
+from memd.cli.hits import degraded, still_indexing
 from memd.cli.method_command import Args, Result, call, command_group, method_command
 from memd.errors import MemdError, UsageError
 from memd.models import RELATIONS
@@ -196,8 +196,7 @@ def context(result: Result, args: Args) -> None:
     console.quoted(result["text"])
     if result["pending"]:
         console.note(still_indexing(result["pending"]))
-    if result["degraded"]:
-        console.note(f"degraded: {', '.join(result['degraded'])}; memd status tells more")
+    console.note(*degraded(result))
 
 
 def _stages(result: Result) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _limits(ctx: HandlerContext, request: ContextRequest) -> tuple[int, ContextS
 
 async def _assemble(ctx: HandlerContext, task: ContextTask) -> AssembledContext:
     assembled = await search.repairing_text(ctx, task.ask.ns, assemble, ctx.stores, task)
-    ctx.answer.unheard |= assembled.unheard
+    ctx.answer.unheard = assembled.unheard
     return assembled
 
 

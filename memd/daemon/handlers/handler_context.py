@@ -89,8 +89,10 @@ class AnswerUnderWay:
     """A way to report progress, for callers that asked for it."""
     seq: int | None = None
     """The clock's count of the snapshot that it was read from; None while it was not read from one."""
-    unheard: bool = False
-    """Whether it went without the meaning of the question, because the model was away."""
+    unheard: str = ""
+    """Why it went without the meaning of the question."""
+    unready: str = ""
+    """Why it went without its meaning in another language."""
     partial: bool = False
     """Whether a text index lacked many chunks when it was asked; by the end of the answer it may be complete."""
     began: float = field(default_factory=time.monotonic)
@@ -166,12 +168,16 @@ class HandlerContext:
     def freshness(self, names: Sequence[str] = ()) -> Result:
         """The fields of every answer, how new it is and what is missing from it; of the workspaces that it is about."""
         ledger, seq = self.stores.ledger, self.answer.seq
-        lacking = [name for name, lacks in (("vectors", self.answer.unheard), ("text", self.answer.partial)) if lacks]
+        troubles, why = self.health.names, self.answer.unheard or self.answer.unready
+        why = why if self.embedding.phase != "off" else ""
+        lacking = [name for name, lacks in (("vectors", why), ("text", self.answer.partial)) if lacks]
         return {
             "clock": ledger.clock if seq is None else ledger.clock_at(seq),
             "lag_ms": self.worker.lag_ms,
             "pending": self._pending(names),
-            "degraded": sorted({*self.health.names, *lacking}),
+            "degraded": sorted({*troubles, *lacking}),
+            # What is to be repaired is told by `status`.
+            **({"unheard": why} if why and "vectors" not in troubles else {}),
         }
 
     def _pending(self, names: Sequence[str]) -> int:
@@ -372,7 +378,10 @@ class HandlerContext:
             await self.read(self.embedding.recount)
             self.embedding.hurry()
         lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)
-        self.answer.unheard = lacking
+        state = "model for other languages is still loading"
+        if self.stores.multilingual is not None:
+            state = "vectors for other languages are still being made"
+        self.answer.unready = f"the {state}" if lacking else ""
         return not lacking
 
     async def meaning_made(self, text: str, ns: tuple[str, ...]) -> bool:

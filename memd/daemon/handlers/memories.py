@@ -59,8 +59,7 @@ async def _similar(writer: WorkspaceWriter, text: str | None, target: keys.KeyTa
         return []
     ctx = writer.ctx
     about = writer.index, text, target.memory, ctx.max_bytes
-    found, unheard = await ctx.read_elsewhere(similar, ctx.stores, *about)
-    ctx.answer.unheard |= unheard
+    found, ctx.answer.unheard = await ctx.read_elsewhere(similar, ctx.stores, *about)
     return found
 
 

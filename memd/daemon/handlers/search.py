@@ -177,7 +177,7 @@ async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
             ctx.readers.embed_ahead(text, ask.ns)
         ctx.answer.partial = "text" in ctx.health.names
         answer = await repairing_text(ctx, ask.ns, search, ctx.stores, ask, ctx.max_bytes)
-    ctx.answer.unheard |= answer.unheard
+    ctx.answer.unheard = answer.unheard
     return answer
 
 

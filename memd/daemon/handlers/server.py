@@ -142,7 +142,7 @@ def _status(ctx: HandlerContext) -> Result:
         "memory_mb": memory_mb(),
         "children": [{"module": module, "pid": pid, "memory_mb": memory_of(pid)} for module, pid in running_children()],
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
-        "model": _model_status(ctx),
+        "model": _model_status(ctx, any(row["languages"] for row in rows)),
         "jobs": ctx.scheduler.states(),
         "log": str(paths.log_file()),
         "state_dir": str(paths.state_dir()),
@@ -197,7 +197,7 @@ def _languages(ctx: HandlerContext, index: OwnIndex) -> list[str]:
     return [why for why in (noted, asked) if why]
 
 
-def _model_status(ctx: HandlerContext) -> Result:
+def _model_status(ctx: HandlerContext, foreign: bool) -> Result:
     known: Result = {"name": "", "dims": 0, "fingerprint": "", "scale": None}
     if ctx.stores.model is not None:
         embedder = ctx.stores.model.embedder
@@ -208,15 +208,15 @@ def _model_status(ctx: HandlerContext) -> Result:
         **known,
         "note": ctx.embedding.note,
         "switch": asdict(ctx.embedding.switch) if ctx.embedding.switch is not None else None,
-        "multilingual": _multilingual_state(ctx),
+        "multilingual": _multilingual_state(ctx, foreign),
     }
 
 
-def _multilingual_state(ctx: HandlerContext) -> str:
+def _multilingual_state(ctx: HandlerContext, needed: bool) -> str:
     """The state of the model for other languages, which is loaded when a note or a question is in one."""
     if ctx.stores.multilingual is not None:
         return f"{ctx.stores.multilingual.embedder.name}, ready"
-    return "not needed" if ctx.embedding.multilingual else "off"
+    return ("loading" if needed else "not needed") if ctx.embedding.multilingual else "off"
 
 
 # --- MCP sessions ---------------------------------------------------------------------------------------------

@@ -87,8 +87,8 @@ class SearchRelevance:
     near: dict[int, float]
     confidence: float
     chunks: int
-    unheard: bool = False
-    """Whether the model failed to give the question's vector."""
+    unheard: str = ""
+    """Why the question went without its meaning."""
 
 
 def _search(inputs: ContextInputs) -> SearchRelevance:
@@ -286,8 +286,8 @@ class AssembledContext:
 
     result: JsonObject
     memories: tuple[int, ...] = ()
-    unheard: bool = False
-    """Whether it goes without the meaning of the task, because the model was away."""
+    unheard: str = ""
+    """Why it goes without the meaning of the task; empty where it does not."""
 
 
 def packer_for(

@@ -100,7 +100,7 @@ def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQue
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     besides = BESIDES if pool.besides else 0.0
-    heard, _ = meaning.question_vector(stores, question.text) if ask.mode != "text" else (None, False)
+    heard, _ = meaning.question_vector(stores, question.text) if ask.mode != "text" else (None, "")
     if heard is not None:
         with suppress(ServerAway):
             pool.add_nearest(index, heard)

@@ -209,20 +209,20 @@ def begin(stores: Stores, index: WorkspaceIndex, text: str) -> None:
             _remember(stores, (model.id, text), model.embedder.begin(text))
 
 
-def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, bool]:
-    """The vector of a question, and whether its answer goes unheard: without its meaning, since the model failed.
+def question_vector(stores: Stores, text: str) -> tuple[QuestionVector | None, str]:
+    """The vector of a question; where there is none because of the model, why.
 
-    There is none while there is no model, and for a question without words.
+    A question without words has none either.
     """
     model, other = stores.serving, stores.multilingual
     if model is None or not text.strip():
-        return None, False
+        return None, "the model is still loading" if text.strip() else ""
     foreign = ForeignVector(stores, other, text, foreign_language(text)) if other is not None else None
     try:
         vector, scale = vector_of(stores, model, text), model.embedder.scale
     except ModelUnavailable:
-        return None, True
-    return QuestionVector(vector, scale, model.id, foreign), False
+        return None, "the model is away"
+    return QuestionVector(vector, scale, model.id, foreign), ""
 
 
 def vector_of(stores: Stores, model: ActiveModel, text: str) -> Vectors:

@@ -31,8 +31,8 @@ class WorkspaceResult:
     words: WordMatches | None
     """None, as the meaning, for a voice that was not asked."""
     meaning: QuestionVector | None
-    unheard: bool
-    """Whether the question went without its meaning because the model failed."""
+    unheard: str
+    """Why the question went without its meaning; empty where it did not."""
     nearness: float | None
     """How near the nearest chunk is in meaning; None where the model's cosines say nothing."""
     undated: WordMatches | None
@@ -53,9 +53,9 @@ class SearchResult:
     """The words that no workspace has, where not all of them were searched."""
 
     @property
-    def unheard(self) -> bool:
-        """Whether the model failed to give the question's vector."""
-        return any(result.unheard for result in self.by_workspace.values())
+    def unheard(self) -> str:
+        """Why the question went without its meaning somewhere."""
+        return next((result.unheard for result in self.by_workspace.values() if result.unheard), "")
 
     @property
     def confidence(self) -> float:
@@ -240,7 +240,7 @@ def _search_workspace(
     try:
         return _search_by(stores, index, ask, question, also)
     except ServerAway:
-        return replace(_search_by(stores, index, ask, question, also, deaf=True), unheard=True)
+        return replace(_search_by(stores, index, ask, question, also, deaf=True), unheard="the Chroma server is away")
 
 
 def _search_by(
@@ -253,7 +253,7 @@ def _search_by(
     pool = CandidatePool(connection, index, question, postings, words, ask.limit)
     asked = pool.ids.union(also)
     rows = lookup.join(connection, asked, question.filters)
-    heard, unheard, nearness, margin = None, False, None, 0.0
+    heard, unheard, nearness, margin = None, "", None, 0.0
     if ask.mode != "text" and not deaf:
         heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:

@@ -21,15 +21,15 @@ SOME_WORDS, SAME_MEANING = 0.25, 1.1
 
 def similar(
     stores: Stores, index: WorkspaceIndex, text: str, but: int | None, max_bytes: int
-) -> tuple[list[dict[str, Any]], bool]:
+) -> tuple[list[dict[str, Any]], str]:
     """The memories of a workspace that the text nearly repeats, the nearest first, but for the one it belongs to.
 
-    And whether the text went unheard: without its meaning, since the model failed.
+    And why the text went unheard, without its meaning; empty where it did not.
     """
     question = _as_question(text[:LOOKED_AT])
     own = set(query_terms(text))
     if not question or not own:
-        return [], False
+        return [], ""
     mode = "text" if stores.model is None else "hybrid"
     answer = search(stores, Ask(question, (index.workspace.ns,), CANDIDATES, mode), max_bytes)
     rows = lookup.join(stores.ledger.reader, (hit.id for hit in answer.hits), Filters())

@@ -266,6 +266,8 @@ class Fresh(TypedDict):
     """Files and vectors that are still to be made."""
     degraded: list[str]
     """Empty when all is well."""
+    unheard: NotRequired[str]
+    """Why meaning was not asked, where `vectors` is degraded and nothing is to be repaired."""
 
 
 class AcrossWorkspaces(Fresh):
