@@ -5,9 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import plistlib
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +24,7 @@ from memd.config.schema import WatchSettings
 from memd.daemon.process import system
 from memd.daemon.watching import watcher
 from memd.daemon.watching.watcher import Watcher
+from memd.errors import MemdError
 from memd.indexer.store import mirror
 from memd.models import Workspace
 from memd.protocol import start
@@ -57,6 +63,27 @@ def test_a_process_is_known_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
     monkeypatch.setattr(start, "PROC", tmp_path / "none")
     assert b"python" in start._command_of(os.getpid()) and b"python" in with_proc
     assert start._command_of(2**22 + 1) == b""
+
+
+def test_a_daemon_that_works_is_waited_for_and_one_that_hangs_is_not(monkeypatch, tmp_path, capsys):
+    """Whether it works is told by its processor time, so any process will do."""
+    monkeypatch.setattr(start, "STOP_SECONDS", 2.0)
+    ended, said = tmp_path / "ended", ""
+    busy = subprocess.Popen([sys.executable, "-c", f"import os\nwhile not os.path.exists({str(ended)!r}): pass"])
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(start._wait_for_exit, busy.pid)
+        while not (said or waiting.done()):
+            time.sleep(0.02)
+            said = capsys.readouterr().err
+        ended.touch()
+        waiting.result(PATIENCE)
+    assert f"waiting for the daemon (pid {busy.pid}), which is still at work" in said and busy.wait() == 0
+    hanging = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    os.kill(hanging.pid, signal.SIGSTOP)
+    with pytest.raises(MemdError, match="does not stop"):
+        start._wait_for_exit(hanging.pid)
+    hanging.kill()
+    hanging.communicate()
 
 
 def test_without_inotify_the_systems_own_observer_says_when_to_look(monkeypatch, tmp_path):
