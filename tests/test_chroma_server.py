@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +23,12 @@ import pytest
 
 from memd.config.schema import VectorsSettings
 from memd.errors import StoreBroken
+from memd.indexer.model.embedding_server import IN_FLIGHT
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.store.chroma_server import ChromaServer as ServerHost
 from memd.protocol.client import Client
 from tests.conftest import Home
+from tests.embedding_server import EmbeddingServer, words
 from tests.faults.agreement import eventually, shown
 from tests.lab import row
 from tests.test_chroma_process import has_chroma
@@ -268,6 +271,38 @@ def test_the_server_alone_has_the_vectors_and_answers(home: Home, workspace: Pat
         eventually(lambda: vectors_here(home) > 3, WAIT)
         assert "lapwing" in shown(client, "later lapwing", mode="vector")
         assert client.status()["embedded"] == embedded, "no text went through the model again"
+
+
+def test_a_new_workspace_keeps_no_vector_that_the_server_has_while_others_are_made(
+    home: Home, workspace: Path, chroma: RunningChroma
+) -> None:
+    (workspace / "MEMORY.md").write_text("".join(f"## Bird {nth}\n\nsmew {nth}\n\n" for nth in range(40)))
+    held, made = threading.Event(), threading.Semaphore(2 * IN_FLIGHT)
+
+    def embed(texts: Sequence[str]) -> Vectors:
+        for text in texts:
+            if "Bird" in text and not made.acquire(blocking=False):
+                held.wait(WAIT)
+        return words(texts)
+
+    configure(home, workspace, chroma, alone="*")
+    model = EmbeddingServer(embed)
+    with (home.path / "config.toml").open("a") as config:
+        config.write(f'\n[embedding]\nprovider = "ollama"\nurl = "{model.url}"\nbatch = 2\ntimeout_s = 600\n')
+    try:
+        with home.start() as client:
+            # Some are made, all others are held back: those that the server took in are nowhere else.
+            eventually(lambda: any("smew" in text for text in rows(chroma)) and vectors_here(home) == 0, WAIT)
+            status = client.status()
+            assert status["pending_vectors"] > 0 and 0 < status["workspaces"][0]["vectors"] < 40
+            assert "smew" in shown(client, "smew", mode="vector"), "the server answers with what it has"
+            held.set()
+            client.sync(vectors=True)
+            eventually(lambda: in_step(client) and vectors_here(home) == 0, WAIT)
+            assert sum("smew" in text for text in rows(chroma)) == 40
+    finally:
+        held.set()
+        model.stop()
 
 
 def test_what_a_wiped_server_had_alone_is_made_again(home: Home, workspace: Path, chroma: RunningChroma) -> None:
