@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import date
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +59,9 @@ def best(index: TextIndex, question: str, passages: Sequence[Passage]) -> dict[s
     builder = LinesBuilder()
     for one in passages:
         builder.add([line(text) if text else Line([]) for text in (one.before, *one.lines, one.after, "")])
-    made = SegmentLines(np.frombuffer(builder.file(), np.uint8))
+    with NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(builder.file())
+        made = SegmentLines(Path(file.name))
     held = np.array([len(one.lines) for one in passages])
     found = match_words(index.postings(), list(words(question)))
     rows: Any = [one.row for one in passages]
@@ -212,3 +217,21 @@ def test_a_question_about_time_likes_lines_that_name_one(index: TextIndex):
     passages = passage("The shed was painted last week."), passage("The shed was painted.")
     assert part(index, "when was the shed painted", "timed", *passages) == [1, 0]
     assert part(index, "who painted the shed", "timed", *passages) == [0, 0]
+
+
+def test_terms_stay_in_the_file_and_one_that_was_cut_off_is_found_out(tmp_path: Path) -> None:
+    builder, file = LinesBuilder(), tmp_path / "lines"
+    for text in TEXTS:
+        builder.add([Line([]), line(text)])
+    file.write_bytes(builder.file())
+    made = SegmentLines(file)
+    made.verify(len(TEXTS))
+    every = lines_at([made], np.zeros(1, np.int64), np.arange(made.count))
+    some = lines_at([made], np.zeros(1, np.int64), np.array([11, -1, 2, 3, 1]))
+    starts = np.cumsum(every.sizes) - every.sizes
+    wanted = [every.terms[starts[nth] :][: every.sizes[nth]] for nth in (11, 2, 3, 1)]
+    assert some.terms.tolist() == np.concatenate(wanted).tolist() and some.sizes[1] == 0
+    assert made.memory + 4 * len(every.terms) == file.stat().st_size
+    os.truncate(file, file.stat().st_size - 4)
+    with pytest.raises(ValueError, match="cut short"):
+        made.verify(len(TEXTS))

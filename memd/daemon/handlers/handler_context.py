@@ -378,10 +378,7 @@ class HandlerContext:
             await self.read(self.embedding.recount)
             self.embedding.hurry()
         lacking = bool(waiting) and await self.read(self._lacks_languages, waiting)
-        state = "model for other languages is still loading"
-        if self.stores.multilingual is not None:
-            state = "vectors for other languages are still being made"
-        self.answer.unready = f"the {state}" if lacking else ""
+        self.answer.unready = "the model for other languages is still loading or at work" if lacking else ""
         return not lacking
 
     async def meaning_made(self, text: str, ns: tuple[str, ...]) -> bool:

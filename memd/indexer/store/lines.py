@@ -7,9 +7,12 @@ a word that it does not have, and stands a little too high.
 
 from __future__ import annotations
 
+import os
+import weakref
 from array import array
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -57,30 +60,45 @@ class Lines(NamedTuple):
 class SegmentLines:
     """The lines of every document of a segment; the first of each document are the terms of its headings.
 
-    That one has no label and no flags, but the two letters of the document's language in their place.
+    That one has no label and no flags, but the two letters of the document's language in their place. The terms stay in
+    the file, which stays open: they are ten times the rest, and a question needs those of a hundred documents.
     """
 
-    def __init__(self, raw: NDArray[np.uint8]) -> None:
-        # In memory: a process that maps a file is killed when somebody cuts that off.
-        self.memory = len(raw)
-        docs, lines, terms = (int(count) for count in raw[:24].view(np.int64))
-        ends = np.cumsum([24, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4, 4 * terms])
-        if len(raw) != ends[-1] or lines < docs:
+    def __init__(self, path: Path) -> None:
+        # Not mapped: a process that maps a file is killed when somebody cuts that off.
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)
+        docs, lines, self._terms = (int(count) for count in np.frombuffer(self._read(24, 0), np.int64))
+        ends = np.cumsum([24, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4])
+        self.memory, self.count = int(ends[-1]), lines
+        if os.fstat(self._file).st_size != self.memory + 4 * self._terms or lines < docs:
             raise ValueError("the lines of a segment end where they should not")
-        self.count = lines
-        firsts, starts, self.labels, self.flags, _, numbers = (raw[at:end] for at, end in pairwise(ends))
+        raw = np.frombuffer(self._read(self.memory, 0), np.uint8)
+        firsts, starts, self.labels, self.flags, _ = (raw[at:end] for at, end in pairwise(ends))
         self.firsts: Numbers = firsts.view(np.uint32)
         """The first line of each document."""
         self.starts: Numbers = starts.view(np.uint32)
         """The first term of each line."""
-        self.terms: Numbers = numbers.view(np.uint32)
         headings = self.firsts[:-1]
         self.languages: Languages = np.column_stack((self.labels[headings], self.flags[headings])).view("S2")[:, 0]
         """The language of each document."""
 
+    def _read(self, size: int, start: int) -> bytes:
+        raw = os.pread(self._file, size, start)
+        if len(raw) != size:
+            raise ValueError("the lines of a segment were cut short")
+        return raw
+
+    def terms(self, starts: Places, sizes: Places) -> Numbers:
+        """The terms of some lines, one after the other; lines in a row are read at once."""
+        begins = np.flatnonzero(np.append(True, starts[1:] != (starts + sizes)[:-1]))
+        places, lengths = self.memory + 4 * starts[begins], 4 * np.add.reduceat(sizes, begins)
+        return np.frombuffer(b"".join(map(self._read, lengths.tolist(), places.tolist())), np.uint32)
+
     def verify(self, docs: int) -> None:
         """ValueError unless every document has its lines, and every line its terms."""
-        for runs, count, total in ((self.firsts, docs, self.count), (self.starts, self.count, len(self.terms))):
+        terms = len(self.terms(np.zeros(1, np.int64), np.array([self._terms])))
+        for runs, count, total in ((self.firsts, docs, self.count), (self.starts, self.count, terms)):
             if len(runs) != count + 1 or runs[0] or runs[-1] != total or (runs[1:] < runs[:-1]).any():
                 raise ValueError("the lines of a segment do not begin where they should")
 
@@ -97,10 +115,9 @@ def lines_at(segments: Sequence[SegmentLines], bases: Places, numbers: Places) -
         starts[here] = segment.starts[lines]
         sizes[here] = segment.starts[lines + 1] - segment.starts[lines]
         labels[here], flags[here] = segment.labels[lines], segment.flags[lines]
-    places = ranges(starts, sizes)
-    terms, whose = np.zeros(len(places), np.uint32), np.repeat(whose, sizes)
+    terms, of = np.zeros(int(sizes.sum()), np.uint32), np.repeat(whose, sizes)
     for nth in present:
-        terms[whose == nth] = segments[nth].terms[places[whose == nth]]
+        terms[of == nth] = segments[nth].terms(starts[whose == nth], sizes[whose == nth])
     return Lines(sizes, labels, flags, terms)
 
 

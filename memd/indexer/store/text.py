@@ -265,7 +265,7 @@ class FollowedTextIndex(TextIndex):
 
 
 def open_segment(folder: Path, segment: Any) -> Segment:
-    lines = SegmentLines(np.fromfile(folder / segment.make_filename(LINES), np.uint8))
+    lines = SegmentLines(folder / segment.make_filename(LINES))
     return Segment(SegmentReader(FileStorage(str(folder)), SCHEMA, segment), LENGTHS, lines)
 
 
