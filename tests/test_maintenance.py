@@ -369,6 +369,16 @@ def test_very_many_pieces_are_joined_while_vectors_are_still_being_made(
 
     assert pieces_after(MANY_LARGE) == MANY_LARGE and maintenance._thread is None
     assert pieces_after(1) == 1
+    assert pieces_after(MANY_LARGE - 1) == MANY_LARGE
+    write_notes(index.workspace.root, {"memory/2026-08-01.md": day(1)})
+    worker.submit(scan_workspaces, worker).result()
+    # As after a start: it is closed, and readers answer.
+    worker.submit(index.close).result()
+    maintenance._warm.clear()
+    for _ in range(2):
+        maintenance.look_at_pieces()
+        maintenance._thread.join()
+    assert index.open_text is not None and index.text.large == 2, "it was opened to be joined"
 
 
 def test_questions_go_on_while_an_index_is_swapped(worker: Worker) -> None:

@@ -264,7 +264,6 @@ class IndexMaintenance:
         if self.embedding.at_work:
             self.look_at_pieces()
         elif (cold := self._cold()) is not None:
-            self._warm.setdefault(cold.id, 0)
             self._begin(self._read_ahead, cold)
         else:
             self.look_at_pieces(MOST_LARGE)
@@ -277,6 +276,10 @@ class IndexMaintenance:
                 if text is not None and (text.large > most or text.small > SMALL_EACH * most):
                     self._begin(partial(self._join, most), index)
                     return
+            cold = self._cold() if self.embedding.at_work else None
+            if cold is not None and cold.open_text is None:
+                # Making vectors may take hours, in which readers are asked: nobody else would open it here.
+                self._begin(self._read_ahead, cold)
 
     @property
     def _occupied(self) -> bool:
@@ -296,6 +299,7 @@ class IndexMaintenance:
         return None
 
     def _begin(self, work: Callable[[OwnIndex], None], index: OwnIndex) -> None:
+        self._warm.setdefault(index.id, 0)
         self._thread = threading.Thread(target=self._run, args=(work, index), name="memd-maintenance", daemon=True)
         self._thread.start()
 
