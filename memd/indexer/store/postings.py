@@ -144,7 +144,7 @@ class Segments:
     @property
     def memory(self) -> int:
         """About how many bytes the open segments and the cached lists take."""
-        return self.lists.total * POSTING_BYTES + sum(segment.memory for segment in self._open.values())
+        return self.lists.total * POSTING_BYTES + sum(segment.memory for segment in list(self._open.values()))
 
     def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> Postings:
         """The postings of a commit with these segments of Whoosh's; those that are open stay open."""

@@ -149,7 +149,7 @@ class Segment:
     def memory(self) -> int:
         """About how many bytes its columns and the words that were read take, with what is made of them."""
         columns: int = self.chunks.nbytes + sum(lengths.nbytes for lengths in self.lengths.values())
-        words = sum(len(lexicon.words) for lexicon in self._lexicons.values())
+        words = sum(len(lexicon.words) for lexicon in list(self._lexicons.values()))
         return self.lines.memory + 2 * columns + WORD_BYTES * words
 
     def _column(self, reader: Any, name: str, form: str) -> NDArray[Any]:
