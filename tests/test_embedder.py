@@ -227,6 +227,33 @@ def run(code, *arguments):
     return done.stdout.split()
 
 
+GROWTH = """
+import sys
+from pathlib import Path
+from memd.daemon.process.system import bound_heap
+from memd.indexer.model.embedder import load_granite
+bound_heap()
+def memory():
+    return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0])
+import onnxruntime, tokenizers
+empty = memory()
+model = load_granite(Path(sys.argv[1]), threads=1)
+model.embed(["Which port?"])
+loaded = memory()
+for words in (500, 130, 20, 300, 450, 200, 90, 400):
+    model.embed(["word " * words])
+print(loaded - empty, memory() - loaded)
+"""
+"""Prints the kilobytes that the model takes, and those that texts of many lengths leave behind."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
+def test_the_table_of_words_stays_in_its_file_and_a_long_text_leaves_no_memory_behind(cache, model):
+    """The table has 20 MB; for a text of 512 tokens onnxruntime takes ten, which it would keep."""
+    taken, left = map(int, run(GROWTH, cache))
+    assert taken < 45_000 and left < 5_000
+
+
 def test_a_cache_in_no_directory_leaves_the_graph_in_memory(tmp_path, pack, model):
     (tmp_path / "file").write_text("a file, not a directory")
     works = embedders.load_granite(tmp_path / "file" / "cache", threads=2)

@@ -175,7 +175,7 @@ def test_the_vectors_of_pieces_are_read_from_a_file_that_is_mended_or_done_witho
         for path in cache.glob("*"):
             path.write_bytes(content or b"")
         on_disk = multilingual._on_disk(table, cache)
-        assert isinstance(on_disk, multilingual.PieceTable) and (on_disk[pieces] == table[pieces]).all()
+        assert isinstance(on_disk, multilingual.TableFile) and (on_disk[pieces] == table[pieces]).all()
     (path,) = cache.iterdir()
     (cache / "multilingual-of-before.table").touch()
     (cache / ".multilingual-interrupted.tmp").touch()

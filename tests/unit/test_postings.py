@@ -52,6 +52,27 @@ def chunk(text: str, *heading: str) -> Chunk:
     return Chunk(text, 1, 1, heading)
 
 
+def test_words_that_a_small_index_is_asked_for_do_not_pile_up(tmp_path: Path) -> None:
+    """Each takes a list in each segment, also where nothing has the word."""
+    index = TextIndex(tmp_path / "text")
+    index.apply([(number, chunk(f"note {number}")) for number in range(1, 101)], ())
+    for nth in range(10_000):
+        index.postings().of("body", f"word{nth}")
+    assert index.postings()._lists.total < 550_000
+
+
+def test_a_small_segment_takes_little_memory(tmp_path: Path) -> None:
+    index = TextIndex(tmp_path / "text")
+    for number in range(1, 21):
+        index.apply([(number, chunk(f"note {number}"))], ())
+    index.close()
+    tracemalloc.start()
+    opened = TextIndex(tmp_path / "text").postings()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(opened.segments) == 20 and taken / 20 < 25_000
+
+
 def test_what_edits_delete_does_not_pile_up(tmp_path: Path) -> None:
     """Where the writer never rests, mostly small segments are joined; those that edits emptied must count as such."""
     index = TextIndex(tmp_path / "text")

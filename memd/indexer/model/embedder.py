@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -19,7 +19,7 @@ from memd.config.schema import SERVERS, EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
-from memd.indexer.model.prepared_files import digest_of, digest_of_parts
+from memd.indexer.model.prepared_files import TableFile, digest_of, digest_of_parts
 from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ MAX_TOKENS = 512
 """Of a model that does not say how many it takes."""
 NAMES = ("model", "onnx/model", "onnx/model_quantized", "onnx/model_int8")
 """The graph, the first that there is, before any other `onnx/model*.onnx`: 8 bits suit a processor."""
+
+LONG = 128
+"""Tokens of a text; most chunks have fewer."""
 
 T = TypeVar("T")
 
@@ -94,7 +97,9 @@ def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedde
     tokenizer.enable_truncation(granite.MAX_TOKENS)
     session = _session(granite.graph(model, cache), threads, granite.MODEL_NAME)
     fingerprint = digest_of_parts(model.sha256, "cls", "True", str(granite.MAX_TOKENS))
-    embedder = OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS)
+    embedder = OnnxEmbedder(
+        granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS, tables=granite.word_tables(model)
+    )
     embedder.scale = ModelScale(FITTED, FITTED)
     return embedder
 
@@ -225,6 +230,15 @@ def _session(graph: Path | bytes, threads: int, model: str) -> Any:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], enable_fallback=0)
 
 
+def _giving_back() -> Any:
+    """Has a run give back what it took; by itself onnxruntime keeps as much as the longest text needs."""
+    from onnxruntime import RunOptions
+
+    options = RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
+
+
 @contextmanager
 def _onnx_errors(model: str) -> Iterator[None]:
     """onnxruntime's errors, which share no base class, as ModelUnavailable."""
@@ -245,7 +259,7 @@ class OnnxEmbedder(Measured):
 
     def __init__(
         self, name: str, fingerprint: str, session: Any, tokenizer: Tokenizer, pooling: Pooling, normalize: bool = True,
-        prefixes: tuple[str, str] = ("", ""),
+        prefixes: tuple[str, str] = ("", ""), tables: Mapping[str, TableFile] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.fingerprint = fingerprint
@@ -255,6 +269,9 @@ class OnnxEmbedder(Measured):
         self._normalize = normalize
         self._prefixes = prefixes
         """The text before a note, and before a question."""
+        self._after_long = _giving_back()
+        self._tables = tables or {}
+        """The rows of each token that the model takes, by the input for them."""
         self._inputs = self._input_types()
         outputs = [one.name for one in session.get_outputs()]
         self._output = POOLED_OUTPUT if POOLED_OUTPUT in outputs else outputs[0]
@@ -282,7 +299,8 @@ class OnnxEmbedder(Measured):
 
     def _input_types(self) -> dict[str, str]:
         """The inputs of the model, with their integer types."""
-        types = {each.name: "int32" if "int32" in each.type else "int64" for each in self._session.get_inputs()}
+        inputs = [each for each in self._session.get_inputs() if each.name not in self._tables]
+        types = {each.name: "int32" if "int32" in each.type else "int64" for each in inputs}
         if "input_ids" not in types or types.keys() - TAKEN:
             taken = ", ".join(sorted(types))
             raise self._unusable(f"takes {taken}; memd feeds {', '.join(sorted(TAKEN))}")
@@ -323,8 +341,9 @@ class OnnxEmbedder(Measured):
         feeds = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
         feeds["position_ids"] = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
         inputs = {name: feeds[name].astype(kind) for name, kind in self._inputs.items()}
+        inputs |= {name: table[tokens] for name, table in self._tables.items()}
         with _onnx_errors(self.name):
-            (output,) = self._session.run([self._output], inputs)
+            (output,) = self._session.run([self._output], inputs, self._after_long if tokens.shape[1] > LONG else None)
         if not _one_a_text(output, mask):
             raise self._unusable("does not give one vector a text or a token")
         return pooled(output, mask, self._pooling)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model.pooling import Vectors, encodable, unit
-from memd.indexer.model.prepared_files import InstalledModel, digest_of_parts, prepared
+from memd.indexer.model.prepared_files import InstalledModel, TableFile, digest_of_parts, prepared
 from memd.indexer.model.scale import ModelScale, Scale
 
 MODEL_NAME = "universal-sentence-encoder-multilingual-3"
@@ -78,29 +78,12 @@ class MultilingualEmbedder:
         return len(self._tokenizer.encode(_readable(text)))
 
 
-class PieceTable:
-    """A row for each piece of a word, 65 MB in a file, of which a text needs a few kilobytes."""
-
-    def __init__(self, path: Path, width: int) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._width = width
-
-    def __getitem__(self, pieces: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The rows of these pieces."""
-        wanted, places = np.unique(pieces, return_inverse=True)
-        rows = np.empty((len(wanted), self._width), np.uint8)
-        for row, piece in zip(rows, wanted.tolist(), strict=True):
-            if os.preadv(self._file.fileno(), [row.data], piece * self._width) != self._width:
-                raise ModelUnavailable("A file of the model for other languages was cut short.", "Run: memd restart")
-        return rows[places]
-
-
 def _readable(text: str) -> str:
     """The beginning of a text, without lone surrogates, which no tokenizer takes."""
     return encodable(text[:MOST_CHARS])
 
 
-def _on_disk(table: NDArray[np.uint8], cache: Path) -> NDArray[np.uint8] | PieceTable:
+def _on_disk(table: NDArray[np.uint8], cache: Path) -> NDArray[np.uint8] | TableFile:
     """The table in a file; the table itself where none can be written."""
     kept = prepared(cache, "multilingual", WEIGHTS_SHA256[:16], ".table", table.tobytes)
-    return PieceTable(kept, table.shape[1]) if isinstance(kept, Path) else table
+    return TableFile(kept, np.dtype((table.dtype, table.shape[1]))) if isinstance(kept, Path) else table

@@ -3,10 +3,15 @@
 import hashlib
 import importlib.util
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memd import installation
 from memd.config.paths import replace_file
@@ -43,6 +48,22 @@ class InstalledModel:
             raise ModelUnavailable(f"{path} cannot be read: {error.strerror}.", self.reinstall) from error
         if found != sha256:
             raise ModelUnavailable(f"{path} is not what memd was built for: its sha256 differs.", self.reinstall)
+
+
+class TableFile:
+    """A table that stays in its file: of tens of megabytes a text needs a few kilobytes."""
+
+    def __init__(self, path: Path, row: np.dtype[Any], offset: int = 0) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._row, self._offset = row, offset
+
+    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """The rows of these numbers."""
+        rows, size = np.empty(numbers.size, self._row), self._row.itemsize
+        for row, number in zip(rows, numbers.ravel().tolist(), strict=True):
+            if os.preadv(self._file.fileno(), [row.data], self._offset + number * size) != size:
+                raise ModelUnavailable("A file of an embedding model was cut short.", "Run: memd restart")
+        return rows.reshape(*numbers.shape, *self._row.shape)
 
 
 def digest_of(path: Path) -> str:

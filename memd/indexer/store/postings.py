@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from memd.indexer.store.lines import Languages, Lines, lines_at, places_in
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
-MOST_POSTINGS = 6_000_000
-"""Postings of an index that are cached from commit to commit."""
+LEAST_POSTINGS, POSTINGS_EACH, MOST_POSTINGS = 500_000, 300, 6_000_000
+"""Postings of an index that are cached from commit to commit: the first, and so many for each document, up to the last.
+Each word that somebody asks for has a list in each of its segments, empty or not."""
 
 POSTING_BYTES = 6
 
@@ -158,6 +159,7 @@ class Segments:
         current = {run.id for run in postings.runs}
         self._keep_lists(current.__contains__)
         self._runs |= current
+        self.lists.most = min(LEAST_POSTINGS + POSTINGS_EACH * postings.size, MOST_POSTINGS)
         return postings
 
     def keep(self, numbers: set[str]) -> None:

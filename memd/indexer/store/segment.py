@@ -137,6 +137,9 @@ class Segment:
         self._lexicons: dict[str, Lexicon] = {}
         if self._terms._tindex.hashtype != CRC:
             raise ValueError("the terms are not found by the hash that they should be")
+        # As Whoosh has them, as tuples, they are half of what a small segment takes.
+        self._tables = array("q", chain.from_iterable(self._terms._tindex.tables))
+        self._terms._tindex.tables = ()
         scored = [name for name, field in reader.schema.items() if field.scorable]
         # Whoosh opens the files of columns on demand: after a commit they may be gone.
         self.chunks = self._column(reader, "number", ">i8").astype(np.int64)
@@ -178,7 +181,8 @@ class Segment:
         """
         file = self._terms._dbfile.fileno()
         hashed = zlib.crc32(key)
-        start, slots = self._terms._tindex.tables[hashed & 255]
+        at = 2 * (hashed & 255)
+        start, slots = self._tables[at], self._tables[at + 1]
         for nth in range(hashed >> 8, (hashed >> 8) + slots):
             found, place = SLOT.unpack(os.pread(file, SLOT.size, start + nth % slots * SLOT.size))
             if not place:
