@@ -249,9 +249,9 @@ print(loaded - empty, memory() - loaded)
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_the_table_of_words_stays_in_its_file_and_a_long_text_leaves_no_memory_behind(cache, model):
-    """The table has 20 MB; for a text of 512 tokens onnxruntime takes ten, which it would keep."""
+    """The table has 20 MB; with it the model takes 47. Onnxruntime would keep the ten that a long text needs."""
     taken, left = map(int, run(GROWTH, cache))
-    assert taken < 45_000 and left < 5_000
+    assert taken < 36_000 and left < 7_000
 
 
 def test_a_cache_in_no_directory_leaves_the_graph_in_memory(tmp_path, pack, model):
