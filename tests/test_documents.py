@@ -48,8 +48,13 @@ def shelf(home: Home) -> Path:
 
 
 @pytest.fixture
-def client(home: Home, shelf: Path) -> Client:
-    client = home.start()
+def watch() -> str:
+    return "auto"
+
+
+@pytest.fixture
+def client(home: Home, shelf: Path, watch: str) -> Client:
+    client = home.start(MEMD_WATCH__MODE=watch)
     client.workspace_add(str(shelf), globs=GLOBS)
     client.sync()
     return client
@@ -173,6 +178,7 @@ def test_what_could_not_be_read_is_not_tried_again_by_a_question(client: Client,
     assert {place: place.stat().st_mtime_ns for place in (home.state / "documents").iterdir()} == kept
 
 
+@pytest.mark.parametrize("watch", ["auto", "poll"])
 def test_a_note_does_not_wait_for_a_document_and_a_reader_may_die(client: Client, shelf: Path) -> None:
     (shelf / "long.pdf").write_bytes(pdf(*(f"Page {nth} about herons." for nth in range(300))))
     eventually(lambda: bool(readers(shelf)))

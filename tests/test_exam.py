@@ -118,6 +118,7 @@ def test_the_command_prints_a_table_and_the_misses(served: Client, exam: Path, r
 # --- probes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.linux  # a poll reads what is two seconds old again, and the answer says so: `pending`
 def test_probes_of_the_notes_are_found_again_and_are_the_same_each_time(served: Client, run: Callable[..., Any]):
     told = served.eval(self_=True, mode="text")
     assert told["questions"] > 6 and set(told["categories"]) == {"term", "paraphrase", "date"}

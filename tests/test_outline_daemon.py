@@ -186,6 +186,7 @@ def test_an_answer_agrees_with_the_files_as_they_are(client: Client, code: Path)
         client.outline_file(file="src/tools.py")
 
 
+@pytest.mark.linux  # without inotify they are read when somebody asks
 def test_changes_are_read_before_anybody_asks(client: Client, home: Home, code: Path) -> None:
     client.outline_map()
     parsed = home.log.count("outline parsed=")

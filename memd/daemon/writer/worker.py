@@ -215,9 +215,10 @@ class Worker:
         if not (self._imports and starves):
             if task := self._tasks.take(hints.has_own, hints.own_overdue):
                 return partial(self._run_task, task)
-            busy = self._unfinished is not None
-            hurry = bool(self._tasks.urgent or hints.awaited or self._imports or busy)
-            due = hints.take(hurry, only_own=busy) or self._unfinished
+            hurry = bool(self._tasks.urgent or hints.awaited or self._imports or self._unfinished)
+            due = hints.take(hurry, only_own=self._unfinished is not None) or self._unfinished
+        # Documents last: one may take long, and notes that a scan found need not wait for it.
+        self._imports = deque(sorted(self._imports, key=lambda part: all(map(is_document, part.paths))))
         self._batch = due or (self._imports.popleft() if self._imports else None)
         return partial(self._index, self._batch) if self._batch else None
 
