@@ -1,6 +1,6 @@
 """Fits the margin from which a chunk stands out, on one half of the questions in other words; judges it on the other.
 
-python benchmarks/fit.py [--keep DIR] [--strangers FOLDER...] [--set SECTION.NAME=VALUE]
+python benchmarks/fit.py [FOLDER] [--keep DIR] [--strangers FOLDER...] [--set SECTION.NAME=VALUE]
 
 The margin decides between `weak` and `none`. The greatest one is chosen, so that most strangers are told `none`, with
 which each model hides at most a tenth of what its notes answer; the standard error counts as hidden, since a half has
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from other_words import FOLDER
 from reliability import ELSEWHERE, LEFT_OUT, OWN, Asked, arguments, ask_all, shares, table
@@ -26,7 +27,10 @@ MARGINS = [step / 100 for step in range(31)]
 
 
 def main() -> None:
-    asked = ask_all([FOLDER], arguments(__doc__).parse_args())
+    parser = arguments(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, metavar="FOLDER", help="questions with halves")
+    options = parser.parse_args()
+    asked = ask_all([options.folder], options)
     fitting, judging = ([one for one in asked if one.half in (half, "")] for half in ("fit", "judge"))
     chosen = {}
     for model, languages in MODELS.items():

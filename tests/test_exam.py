@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 
 from memd.cli import reports
 from memd.errors import NotFound, UsageError
+from memd.indexer.model.scale import QUESTIONS
+from memd.indexer.query.certainty import FOUND, WEAK
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.ledger_check import STEPS
 from memd.indexer.views import overview
@@ -282,3 +285,83 @@ def test_the_yardstick_measures_a_converted_collection(tmp_path: Path):
     answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert len(answers) == 6 and all(answer["gold"] == ["memory/2023-05-08.md:7-7"] for answer in answers)
     assert "### data, turns" in done.stdout and "### data, verdict" in done.stdout
+
+
+# --- the reliability of verdicts, and the margin that is fitted to it ------------------------------------------
+
+MOST = 8
+"""Questions of a kind to each workspace."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]], str]:
+    """A collection with halves and its kept index, every outcome of its questions, and the table that was printed."""
+    place = tmp_path_factory.mktemp("verdicts")
+    write_halves(place / "other_words")
+    told = bench("reliability.py", place / "other_words", *kept_in(place), "--json", place / "outcomes.json")
+    assert told.returncode == 0, told.stderr
+    return place, json.loads((place / "outcomes.json").read_text()), told.stdout
+
+
+def write_halves(folder: Path) -> None:
+    """Questions whose notes answer them, 40 in English and 6 in German, in the form of benchmarks/other_words."""
+    asked = []
+    for language in ("en", "de"):
+        notes, sessions = folder / language, {}
+        notes.mkdir(parents=True)
+        for nth, (question, _) in enumerate(QUESTIONS[language]):
+            name = f"{language}-{nth}"
+            sessions[name] = {"file": "MEMORY.md", "start": 2 * nth + 1, "end": 2 * nth + 2}
+            row = {"id": name, "haystack": language, "question": question, "half": ("fit", "judge")[nth % 2]}
+            asked.append({**row, "gold_sessions": [sessions[name]]})
+        text = "".join(f"## {nth}\n{note}\n" for nth, (_, note) in enumerate(QUESTIONS[language]))
+        (notes / "MEMORY.md").write_text(text)
+        (notes / "map.json").write_text(json.dumps({"sessions": sessions}))
+    (folder / "all_questions.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in asked))
+
+
+def kept_in(place: Path) -> tuple[str | Path, ...]:
+    return "--keep", place / "kept", "--most", str(MOST)
+
+
+def test_reliability_asks_notes_with_and_without_the_answer_and_those_of_others(
+    outcomes: tuple[Path, list[dict[str, Any]], str],
+):
+    _, asked, table = outcomes
+    counts = Counter((one["group"], one["kind"]) for one in asked)
+    assert counts == {
+        ("en", "own"): 8, ("en", "left out"): 8, ("en", "elsewhere"): 6,
+        ("de", "own"): 6, ("de", "left out"): 6, ("de", "elsewhere"): 8,
+    }  # fmt: skip
+    own, left_out = ([one for one in asked if one["kind"] == kind] for kind in ("own", "left out"))
+    assert all(one["place"] <= 3 for one in own)
+    assert all(one["place"] == 99 for one in asked if one["kind"] != "own")
+    # The same questions in the same order, and in English each is less sure without the answer.
+    assert all(with_it["confidence"] > 0.05 for with_it in own if with_it["group"] == "en")
+    for with_it, without in zip(own, left_out, strict=True):
+        assert with_it["confidence"] >= without["confidence"] and with_it["half"] == without["half"]
+    # Six notes are too few for one to stand out.
+    assert {one["margin"] for one in asked if one["group"] == "de"} == {0.0}
+    (english,) = [line.split(" | ") for line in table.splitlines() if line.startswith("| en ")]
+    found = sum(one["confidence"] >= FOUND for one in own if one["group"] == "en") / 8
+    assert [cell.strip() for cell in english[1:4]] == ["8", f"{found:.2f}", f"{1 - found:.2f}"]
+
+
+def test_the_fitted_margin_is_the_greatest_that_hides_a_tenth_at_most(
+    outcomes: tuple[Path, list[dict[str, Any]], str],
+):
+    place, asked, _ = outcomes
+    fitted = bench("fit.py", place / "other_words", *kept_in(place))
+    assert fitted.returncode == 0, fitted.stderr
+    chosen = {}
+    for group in ("en", "de"):
+        own = [one for one in asked if (one["group"], one["kind"], one["half"]) == (group, "own", "fit")]
+        # So few that a single hidden one is too many: the margin must be below that of each that is not sure.
+        unsure = [one["margin"] for one in own if one["confidence"] < WEAK]
+        chosen[group] = max(step / 100 for step in range(31) if step / 100 <= min(unsure, default=1.0))
+    assert f"the model (en; 4 questions): {chosen['en']:.2f}" in fitted.stdout
+    assert f"the model of other languages (de, ja, zh; 3 questions): {chosen['de']:.2f}" in fitted.stdout
+    assert f"certainty.STANDS_OUT: {min(chosen.values()):.2f} is chosen" in fitted.stdout
+    assert chosen == {"en": 0.3, "de": 0.0}
+    # With nothing hidden: the aims of both halves.
+    assert fitted.stdout.count("own: none 0.000, at most 0.10: met") == 2
