@@ -380,6 +380,25 @@ def test_of_many_workspaces_those_with_the_best_hits_are_searched(lab: Lab, mode
     assert few[1][0][0][0] == "other"
 
 
+def test_a_question_is_moved_as_far_as_its_words_are_in_doubt(lab: Lab) -> None:
+    index = lab.add(many(60))
+    heard, _ = meaning.question_vector(lab.stores, "the train to the fjord")
+    assert heard is not None and index.mirror is not None
+    nearest = [chunk for chunk, _ in heard.nearest(index, 50, None, Filters())]
+
+    def lead(vector: meaning.QuestionVector) -> float:
+        cosines = vector.cosines(index, nearest)
+        return float(cosines[meaning.NEAREST].mean() - cosines[meaning.LATER].mean())
+
+    moved = heard.moved(index, nearest, 1.0)
+    assert np.linalg.norm(moved.vector) == pytest.approx(1.0)
+    assert lead(heard) < lead(heard.moved(index, nearest, 0.5)) < lead(moved)
+    assert heard.moved(index, nearest, 0.0) is heard
+    assert heard.moved(index, nearest[:20], 1.0) is heard, "none is far"
+    index.mirror.drop(nearest[:1])
+    assert heard.moved(index, nearest, 1.0) is heard, "one has gone"
+
+
 def test_a_chunk_that_stands_out_in_meaning_is_never_none(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     index, ask = lab.add(many(40)), Ask("marble statue pillar", ("agent",), today=TODAY)
     found = find(lab.stores, [index], ask, parse(ask.query, TODAY, Filters()))

@@ -262,6 +262,12 @@ def _search_by(
         cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk in rows]
         if cosines and heard.scales.holds:
             nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
+        # The verdict goes by the question as it was asked.
+        moved = heard.moved(index, list(pool.cosines), signals.doubt_of(words.earned if words is not None else None))
+        if moved is not heard:
+            heard = moved
+            pool.add_nearest(index, heard)
+            rows |= lookup.join(connection, pool.ids - rows.keys(), question.filters)
     elif not postings.count and catalog.has_chunks(connection, index.id):
         # A memd with another format makes it again: rather wait for that than miss all that it held.
         raise StoreBroken("the text index is being made again", "memd status")

@@ -489,11 +489,9 @@ def weigh(
     rows = sorted((row for row in rows if row["id"] in memories.place), key=itemgetter("path", "start_line", "id"))
     facts = ChunkFacts(index, rows, memories, question, words, meaning)
     parts = values_of(OF_A_CHUNK, facts, len(rows))
-    trust = 1.0
-    if meaning is not None and facts.earned is not None:
-        trust = min(1.0, float(np.max(facts.earned, initial=0.0)) / TRUSTED)
+    doubt = doubt_of(facts.earned) if meaning is not None else 0.0
     # What has the very words is read whatever the rest means.
-    scores = _scored(parts, trust) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
+    scores = _scored(parts, doubt) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
     if words is not None and rows:
         # What defines a name, or someone says of themselves, is one line beside others that have the words often.
         most = max(READ_DEEP if question.defines or question.own else READ, limit)
@@ -503,9 +501,14 @@ def weigh(
         for name, values in best.items():
             parts[name] = np.zeros(len(rows))
             parts[name][read] = values
-        scores = _scored(parts, trust)
+        scores = _scored(parts, doubt)
     best_first = np.argsort(-scores, kind="stable").tolist()
     return [Candidate(index, rows[at], float(scores[at]), {}, partial(_at, parts, at)) for at in best_first]
+
+
+def doubt_of(earned: Floats | None) -> float:
+    """How little of the question's words any chunk has, by what each earns: from 0, where one has enough, to 1."""
+    return 1 - min(1.0, float(np.max(earned, initial=0.0)) / TRUSTED) if earned is not None else 0.0
 
 
 def _at(parts: Mapping[str, Floats], place: int) -> dict[str, float]:
@@ -513,11 +516,11 @@ def _at(parts: Mapping[str, Floats], place: int) -> dict[str, float]:
     return {name: float(values[place]) for name, values in parts.items()}
 
 
-def _scored(parts: dict[str, Floats], trust: float) -> Floats:
-    """The sum of all signals; as far as words are not trusted, what they add is taken back."""
+def _scored(parts: dict[str, Floats], doubt: float) -> Floats:
+    """The sum of all signals; as far as words are in doubt, what they add is taken back."""
     added = [WEIGHTS[name] * parts[name] for name in BY_WORDS if name in parts]
-    if added and trust < 1.0:
-        parts["doubt"] = (1 - trust) * sum(added, np.zeros(()))
+    if added and doubt:
+        parts["doubt"] = doubt * sum(added, np.zeros(()))
     return score(parts)
 
 
