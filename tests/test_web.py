@@ -166,6 +166,7 @@ def test_who_leaves_is_out(page: Page) -> None:
     assert guest.post("/leave").status == 200 and guest.get("/").status == 403
 
 
+@pytest.mark.linux  # only Linux tells whose connection it is
 def test_another_user_of_the_machine_is_not_let_in_with_a_token(page: Page) -> None:
     """The address stands in the arguments of the browser, which everyone on the machine can read."""
     if os.geteuid() != 0:
