@@ -31,8 +31,8 @@ COMPARED_WITH = slice(5, 30)
 """The places of the chunks that the nearest one is compared with."""
 
 STEP, NEAREST, LATER = 0.5, slice(3), slice(20, 50)
-"""How far a question is moved, from the mean of the later ones of its nearest chunks to that of the first: chosen on
-the fitting half of benchmarks/other_words. Steps of .2 to .5 and two or three chunks gained alike there."""
+"""How far a question without known words is moved, from the mean of the later ones of its nearest chunks to that of the
+first: chosen on the fitting half of benchmarks/other_words, where .2 to .5 and two or three chunks gained alike."""
 
 DIVIDED = 2_048
 """Chunks whose pieces' vectors are cached: about 4 kB each."""
@@ -145,7 +145,7 @@ class QuestionVector:
     def moved(self, index: WorkspaceIndex, nearest: Sequence[int], doubt: float) -> Self:
         """The question moved to what its nearest chunks have and later ones lack, as far as its words are in doubt.
 
-        In other languages it gained nothing.
+        In other languages it gained nothing. By the square: a little doubt is no reason, and cost LongMemEval .004.
         """
         mirror = self.mirror(index)
         if not doubt or mirror is None or len(nearest) <= LATER.start or self.in_foreign(index) is not None:
@@ -154,7 +154,7 @@ class QuestionVector:
         step = vectors[NEAREST].mean(axis=0) - vectors[LATER].mean(axis=0)
         if np.isnan(step).any():
             return self  # one of them has gone since
-        return replace(self, vector=unit((self.vector + doubt * STEP * step)[None])[0])
+        return replace(self, vector=unit((self.vector + doubt**2 * STEP * step)[None])[0])
 
     def nearness(self, cosine: float | None) -> float | None:
         """A cosine on the model's scale; None for none, since unknown is not the same as far."""
