@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from memd.errors import ModelUnavailable, StoreBroken
+from memd.indexer.indexing import ingest
 from memd.indexer.language.question import parse
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model.embedder import HashEmbedder
@@ -395,6 +396,16 @@ def test_a_question_is_moved_as_far_as_its_words_are_in_doubt(lab: Lab) -> None:
     assert lead(heard) < lead(heard.moved(index, nearest, 0.5)) < lead(moved)
     assert heard.moved(index, nearest, 0.0) is heard
     assert heard.moved(index, nearest[:20], 1.0) is heard, "none is far"
+    # A workspace that was once asked in another language has vectors of the other model too.
+    lab.stores.use_multilingual(Narrow())
+    other = lab.stores.multilingual
+    assert other is not None
+    rows = lab.unembedded(other)
+    ingest.save_vectors(lab.stores, other, rows, other.embedder.embed([row["text"] for row in rows]))
+    for language, stays in (("", False), ("de", True)):
+        both = replace(heard, foreign=meaning.ForeignVector(lab.stores, other, "the train to the fjord", language))
+        assert both.in_foreign(index) is not None
+        assert (both.moved(index, nearest, 1.0) is both) == stays
     index.mirror.drop(nearest[:1])
     assert heard.moved(index, nearest, 1.0) is heard, "one has gone"
 

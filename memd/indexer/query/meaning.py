@@ -145,10 +145,12 @@ class QuestionVector:
     def moved(self, index: WorkspaceIndex, nearest: Sequence[int], doubt: float) -> Self:
         """The question moved to what its nearest chunks have and later ones lack, as far as its words are in doubt.
 
-        In other languages it gained nothing. By the square: a little doubt is no reason, and cost LongMemEval .004.
+        In the other model it gained nothing. By the square, since a little doubt cost LongMemEval .004.
         """
-        mirror = self.mirror(index)
-        if not doubt or mirror is None or len(nearest) <= LATER.start or self.in_foreign(index) is not None:
+        mirror, other = self.mirror(index), self.in_foreign(index)
+        if not doubt or mirror is None or len(nearest) <= LATER.start:
+            return self
+        if other is not None and other[0].speaks_for(index, nearest[NEAREST]).any():
             return self
         vectors = mirror.take(nearest[: LATER.stop])
         step = vectors[NEAREST].mean(axis=0) - vectors[LATER].mean(axis=0)
