@@ -69,3 +69,14 @@ def test_a_question_in_doubt_is_moved_to_what_its_nearest_notes_have(tmp_path: P
                  and hit.start_line <= gold["end"] and hit.end_line >= gold["start"]]  # fmt: skip
         assert {*first} & {*right}, name
     lab.close()
+
+
+def test_a_note_among_few_that_stands_out_is_no_none_and_letters_at_random_are(tmp_path: Path) -> None:
+    day = FOLDER / "en" / "memory" / "2026-01-09.md"
+    lab = Lab(tmp_path, load_granite(tmp_path, threads=2))
+    lab.add({"memory/2026-01-09.md": day.read_text(encoding="utf-8")})
+    asked = [one for one in QUESTIONS if one["haystack"] == "en" and one["gold_sessions"][0]["file"].endswith(day.name)]
+    assert [lab.ask(one["question"]).verdict for one in asked] == ["weak"] * len(asked) != []
+    for question in ("xqzvbn wkrtp", "qwertz asdfg", "zzzz", "what happened in 1999"):
+        assert lab.ask(question).verdict == "none", question
+    lab.close()

@@ -21,7 +21,16 @@ from typing import Any
 from memd.indexer.language import dates, times
 from memd.indexer.language.languages import TABLES, foreign_language, speaks_of_self
 from memd.indexer.language.times import QuestionTimes, TimeSpan
-from memd.indexer.language.words import STOPWORDS, Word, composed, distinct_terms, is_small, telling_words, words
+from memd.indexer.language.words import (
+    STOPWORDS,
+    Word,
+    composed,
+    distinct_terms,
+    is_english,
+    is_small,
+    telling_words,
+    words,
+)  # fmt: skip
 from memd.models import KINDS, PINNED, TIERS, Filters
 from memd.prose import flat_line
 
@@ -109,6 +118,13 @@ class ParsedQuestion:
         """Whether it asks for nothing but a time: "what did we do last week", "what happened last"."""
         says_more = self.prefixes or any(word.exact[0] not in SAYS_NOTHING for word in self.undated)
         return bool(self.times.spans or self.times.newest or times.LATELY.search(self.text)) and not says_more
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it has a word of English besides its time: a model is near to letters at random too."""
+        telling = [word.exact[0] for word in self.undated if not is_small(word)]
+        said = [word for word in telling if word.isalpha() and word not in SAYS_NOTHING]
+        return any(map(is_english, said)) or (bool(said) and len(telling) < len(self.undated))
 
     @property
     def at_its_time(self) -> ParsedQuestion | None:

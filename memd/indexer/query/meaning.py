@@ -29,6 +29,9 @@ ENGLISH = b""
 
 COMPARED_WITH = slice(5, 30)
 """The places of the chunks that the nearest one is compared with."""
+FEWEST, AMONG_FEW = 3, 0.8
+"""Where there are not so many, but at least some, it is compared with all others. These are farther than the next ones
+of many: the difference counts for less."""
 
 STEP, NEAREST, LATER = 0.5, slice(3), slice(20, 50)
 """How far a question without known words is moved, from the mean of the later ones of its nearest chunks to that of the
@@ -163,9 +166,11 @@ class QuestionVector:
         return float(self.scale.near(np.array([cosine]))[0]) if cosine is not None else None
 
     def margin(self, cosines: Sequence[float]) -> float:
-        """How much nearer the first of some chunks is than most of them; they are in order. 0 where they are few."""
+        """How much nearer the first of some chunks is than most; they are in order. 0 where there are too few."""
         near = self.scale.near(np.array(cosines))
-        return float(near[0] - near[COMPARED_WITH].mean()) if len(near) >= COMPARED_WITH.stop else 0.0
+        if len(near) >= COMPARED_WITH.stop:
+            return float(near[0] - near[COMPARED_WITH].mean())
+        return AMONG_FEW * float(near[0] - near[1:].mean()) if len(near) >= FEWEST else 0.0
 
     def near(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.float64]:
         """How near each of some chunks is: 0 has nothing in common with the question, 1 says the same.

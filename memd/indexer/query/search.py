@@ -261,7 +261,8 @@ def _search_by(
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
         cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk in rows]
         if cosines and heard.scales.holds:
-            nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
+            nearness = heard.nearness(cosines[0])
+            margin = heard.margin(cosines) if question.says_something or heard.in_foreign(index) else 0.0
         # The verdict goes by the question as it was asked.
         moved = heard.moved(index, list(pool.cosines), signals.doubt_of(words.earned if words is not None else None))
         if moved is not heard:

@@ -396,7 +396,8 @@ FAR = 0.25
 
 # --- together -----------------------------------------------------------------------------------------------
 
-BY_WORDS = ("words", "section", "name", "lines", "line", "label", "pairs")
+BY_WORDS = ("words", "section", "name", "lines", "line", "label", "pairs", "holds")
+"""And a kind of note that the words ask for, which is no reason to prefer it if no note has them."""
 TRUSTED = 0.25
 """Where no chunk earns so much by the question's words, they are not the words of the notes, and count for less: what
 has some of them has them by chance. Of questions in other words half earn .12 at most, of LoCoMo's half .34."""
