@@ -30,7 +30,7 @@ from memd.indexer.language.words import (
     is_small,
     telling_words,
     words,
-)  # fmt: skip
+)
 from memd.models import KINDS, PINNED, TIERS, Filters
 from memd.prose import flat_line
 
