@@ -391,6 +391,7 @@ def test_the_commands(client: Client, home: Home, workspace: Path) -> None:
     assert "undo" in shown.stdout.splitlines()[0] and "restore" in shown.stdout.splitlines()[1]
     assert home.run("history", "nothing#here", cwd=workspace).returncode == 1
     assert home.run("restore", f"{GARDEN}@x", cwd=workspace).returncode == 2
+    client.sync(vectors=True)  # while the model loads, nothing found is not sure
     assert home.run("query", "ErsatzTV", "--as-of", "2026-02-14", cwd=workspace).returncode == 1
     shown = home.run("query", "ErsatzTV", "--as-of", "2026-02-15", "--json", cwd=workspace)
     assert shown.returncode == 0 and json.loads(shown.stdout)["hits"][0]["version"] == 1
