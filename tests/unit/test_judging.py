@@ -150,7 +150,8 @@ def test_without_the_rules_nothing_is_judged(lab: Lab):
 
 def test_a_dry_run_judges_and_writes_nothing(lab: Lab):
     run(lab, rules=())
-    lab.stores.ledger.remember(f"judged:{lab.stores.index('agent').id}", "")
+    ledger = lab.stores.ledger
+    ledger.transact(ledger.save_setting, f"judged:{lab.stores.index('agent').id}", "")
     tables = ("actions", "shifts", "edges")
     counted = [lab.stores.ledger.reader.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables]
     assert run(lab, dry=True)["moved"] == 1

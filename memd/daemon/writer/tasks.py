@@ -100,7 +100,7 @@ def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> IngestRep
 
 def save_notes_format(ledger: Ledger) -> None:
     """Remember that all notes have been parsed by the present `FORMAT`."""
-    ledger.remember(NOTES_FORMAT, str(parse.FORMAT))
+    ledger.transact(ledger.save_setting, NOTES_FORMAT, str(parse.FORMAT))
 
 
 def _scan(worker: Worker, index: OwnIndex) -> ScanResult:
@@ -366,8 +366,7 @@ def _resolve_some(worker: Worker, ns: str) -> None:
 def save_exam(worker: Worker, index: OwnIndex, day: str, result: dict[str, Any]) -> None:
     """Note the result of a nightly exam, unless the workspace was removed meanwhile."""
     if worker.stores.indexes.get(index.workspace.ns) is index:
-        with worker.stores.ledger.write() as connection:
-            overview.keep_exam(connection, index.id, day, result)
+        worker.stores.ledger.transact(overview.keep_exam, index.id, day, result)
 
 
 COLLECT_SECONDS = 1.0

@@ -337,8 +337,7 @@ class Worker:
         report = self._next_piece(index, self._indexing(index, batch, lambda: False))
         if ledger.seq == before:
             # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
-            with ledger.write() as connection:
-                ledger.tick(connection)
+            ledger.transact(ledger.tick)
         return report
 
     def _indexing(self, index: OwnIndex, batch: Batch, hurry: Callable[[], bool]) -> Iterator[IngestReport]:

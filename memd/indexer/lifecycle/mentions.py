@@ -182,8 +182,7 @@ def resolve(connection: Connection, workspace: int, memories: Memories, now: dat
 def resolve_some(ledger: Ledger, index: OwnIndex) -> None:
     """Bring the edges of a few memories of those that changed in step, in one transaction."""
     some = set(islice(index.unlinked, AT_ONCE))
-    with ledger.write() as connection:
-        resolve(connection, index.id, some, datetime.now(UTC))
+    ledger.transact(resolve, index.id, some, datetime.now(UTC))
     index.unlinked -= some
 
 

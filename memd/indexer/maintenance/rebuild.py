@@ -74,8 +74,7 @@ def _follow_ledger(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], 
         lacks_many()
     for at in range(0, len(missing), BATCH):
         index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
-    with stores.ledger.write() as connection:
-        catalog.mark_text(connection, index.id, False)
+    stores.ledger.transact(catalog.mark_text, index.id, False)
     if missing or extra:
         stores.have_texts_read_again()
     return len(missing) + len(extra)

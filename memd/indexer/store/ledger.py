@@ -280,12 +280,8 @@ class Ledger:
         row = self.reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row["value"]) if row else ""
 
-    def remember(self, key: str, value: str) -> None:
-        with self.write() as connection:
-            self.save_setting(connection, key, value)
-
     def save_setting(self, connection: sqlite3.Connection, key: str, value: str) -> None:
-        """`remember` inside a transaction."""
+        """Keep such a value, inside a transaction."""
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def backup(self, target: Path) -> None:

@@ -206,8 +206,7 @@ class OwnStores(Stores):
 
     def suspect_text(self, index: OwnIndex) -> None:
         """Let the text index be opened though it may not be what the ledger says; the caller compares them."""
-        with self.ledger.write() as connection:
-            catalog.mark_text(connection, index.id, True)
+        self.ledger.transact(catalog.mark_text, index.id, True)
 
     def have_texts_read_again(self) -> None:
         """Tell the readers that a text index changed and the clock did not: they are told whenever this is another."""

@@ -148,8 +148,7 @@ class _ActionRecord:
 
     def fail(self, error: BaseException) -> None:
         """Restore the files that were written, and record the failure; what a full disk prevents is done later."""
-        with self.ledger.write() as connection:
-            number = self._begun(connection)
+        number = self.ledger.transact(self._begun)
         self.index.unrestored[number] = str(error)
         if waiting := restore_failed(self.ledger, self.index, [number]):
             why = f"{error}; {', '.join(waiting)}: changed, and restored as soon as there is room"
@@ -171,8 +170,7 @@ def restore_failed(ledger: Ledger, index: OwnIndex, numbers: Sequence[int]) -> l
         waiting += without_room
         if not without_room:
             failure = {"why": index.unrestored[number], **({"left": left} if left else {})}
-            with ledger.write() as connection:
-                actions.finish(connection, number, failure, "failed")
+            ledger.transact(actions.finish, number, failure, "failed")
             del index.unrestored[number]
     return waiting
 
