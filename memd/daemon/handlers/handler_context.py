@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
@@ -138,7 +139,7 @@ class HandlerContext:
         self.readers = ReaderPool(stores, ThreadPoolExecutor(THREADS, "memd-for-readers"), settings.daemon.readers)
         self._questions = count(1)
         self._background: set[asyncio.Task[Any]] = set()
-        self._rereads: dict[tuple[str, ...], None] = {}
+        self._rereads: deque[tuple[str, ...]] = deque(maxlen=MOST_REREADS)
         self._awaited: set[str] = set()
         """The workspaces whose vectors for other languages a question has waited for."""
         self.events.listen(SAVED, self.subscriptions.saved)
@@ -309,10 +310,8 @@ class HandlerContext:
 
     def reread_before(self, *cause: str) -> bool:
         """Whether a file was read again for the same cause before; the last thousand are remembered."""
-        before = cause in self._rereads
-        self._rereads[cause] = None
-        while len(self._rereads) > MOST_REREADS:
-            del self._rereads[next(iter(self._rereads))]
+        if not (before := cause in self._rereads):
+            self._rereads.append(cause)
         return before
 
     # --- waiting ------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from memd.indexer.language.words import only_terms, query_terms
 from memd.indexer.lifecycle import edges
 from memd.indexer.query import candidates, certainty, lookup, search, signals
 from memd.indexer.record import history
+from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import packing, spreading
 from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, REFINES, Edge
@@ -347,9 +348,8 @@ def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:
 
 # --- tokens -------------------------------------------------------------------------------------------------
 
-MOST_CACHED = 10_000
-LONGEST_CACHED = 8_000
-"""Characters of a text whose count is cached; longer ones are rarely counted twice."""
+MOST_CACHED, EACH = 1_000_000, 100
+"""Tokens of the texts whose counts are cached, and how many more each text counts for."""
 
 FOLLOWING = "."
 """Counted behind every text and subtracted again, so that the counts of pieces add up.
@@ -358,7 +358,7 @@ A whole text has marks around it that belong to no piece, and line ends at its v
 """
 
 
-_counts: dict[tuple[str, str], int] = {}
+_counts: SizedCache[tuple[str, str], int] = SizedCache(MOST_CACHED, lambda tokens: tokens + EACH)
 """Token counts by model and text: the same notes are packed for task after task."""
 
 
@@ -371,13 +371,6 @@ def token_counter(stores: Stores) -> tuple[Callable[[str], int], bool]:
     end = embedder.count_tokens(FOLLOWING)
 
     def count(text: str) -> int:
-        known = _counts.get((embedder.fingerprint, text))
-        if known is None:
-            known = embedder.count_tokens(text + FOLLOWING) - end
-            if len(_counts) >= MOST_CACHED:
-                _counts.clear()
-            if len(text) <= LONGEST_CACHED:
-                _counts[embedder.fingerprint, text] = known
-        return known
+        return _counts.get((embedder.fingerprint, text), lambda: embedder.count_tokens(text + FOLLOWING) - end)
 
     return count, False

@@ -30,6 +30,7 @@ from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.chroma import INDEX, ChromaFolder, ChromaPlace, CollectionRow
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Ids
+from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.vectors import collection_name
 from memd.models import PINNED, Filters
 
@@ -328,7 +329,7 @@ class ServerVectors:
         """The count of the ledger's clock, and how many chunks had a vector then."""
         self._filled = False
         """Whether a chunk had a vector: before that there is no collection to ask."""
-        self._cosines: dict[bytes, dict[int, float]] = {}
+        self._cosines: SizedCache[bytes, dict[int, float]] = SizedCache(REMEMBERED, lambda known: 1)
 
     def __len__(self) -> int:
         seq = self._ledger.seq_seen()
@@ -375,10 +376,7 @@ class ServerVectors:
         return np.array([found.get(digests.get(chunk, ""), absent) for chunk in chunks]).reshape(-1, self.dims)
 
     def _known(self, vector: Vectors) -> dict[int, float]:
-        key = vector.tobytes()
-        if key not in self._cosines and len(self._cosines) >= REMEMBERED:
-            self._cosines.clear()
-        return self._cosines.setdefault(key, {})
+        return self._cosines.get(vector.tobytes(), dict)
 
     def nearest(self, vectors: Vectors, depth: int, where: dict[str, Any] | None = None) -> list[dict[int, float]]:
         """The chunks nearest to each of some vectors, with their cosines."""
