@@ -83,9 +83,6 @@ class SessionIdentity:
     session: str
     """The session's own name, by which a repeated write is known as the same."""
 
-    def now(self) -> str:
-        return datetime.now(self.zone).replace(tzinfo=None).isoformat(timespec="seconds")
-
     def author(self, client: str) -> str:
         """Who calls, for the log: `mcp:claude-code`."""
         name = "".join(char for char in client if char.isprintable() and not char.isspace())[:MAX_CLIENT_NAME]
@@ -102,7 +99,7 @@ class SessionIdentity:
         if declared.signed:
             signature["who"] = self.author(client)
         if declared.writes and "now" in declared.parameters:
-            signature["now"] = self.now()
+            signature["now"] = datetime.now(self.zone).replace(tzinfo=None).isoformat(timespec="seconds")
         return {**params, **signature}
 
     def call_for(self, call: Call, client: str, request: str) -> Call:

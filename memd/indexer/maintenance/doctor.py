@@ -154,7 +154,9 @@ def _model(stores: OwnStores, settings: Settings) -> Iterator[DoctorFinding]:
         return
     try:
         if stores.model is None:
-            _load_model(stores, settings)
+            embedder = load_embedder(settings.embedding, stores.folder / "model")
+            embedder.embed(["one real run"])
+            stores.use_model(embedder, settings.embedding.source)
     except ModelUnavailable as error:
         yield DoctorFinding("model", "broken", error.message, error.hint)
     if stores.model is not None:
@@ -165,12 +167,6 @@ def _outline(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.outline.enabled and find_spec(PARSER) is None:
         how = f"{installation.extra('outline')}; then: memd restart"
         yield DoctorFinding("outline", "warn", "it is on, but its parsers are not installed", how)
-
-
-def _load_model(stores: OwnStores, settings: Settings) -> None:
-    embedder = load_embedder(settings.embedding, stores.folder / "model")
-    embedder.embed(["one real run"])
-    stores.use_model(embedder, settings.embedding.source)
 
 
 def _chroma_folder(stores: OwnStores, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:

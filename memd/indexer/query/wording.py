@@ -211,13 +211,13 @@ class WordMatches:
 
     def names_others(self, chunk: int, stem: str) -> bool:
         """Whether the question names someone or something, and neither a chunk nor its file's name has any of it."""
-        doc, plain = self._doc(chunk), stem.casefold()
+        doc, plain = self.postings.place(chunk), stem.casefold()
         here = (match.in_doc(doc) or any(form in plain for form in match.forms) for match in self.named)
         return bool(self.named) and not any(here)
 
     def has_as_written(self, chunk: int) -> bool:
         """Whether a chunk has every word of the question as it is written."""
-        return self._doc(chunk) in self.written
+        return self.postings.place(chunk) in self.written
 
     def rare_in(self, chunk: int) -> bool:
         """Whether a chunk has a word of the question that few chunks have; of pairs of characters it takes two."""
@@ -270,13 +270,9 @@ class WordMatches:
     def matches_in(self, chunk: int) -> list[WordMatch]:
         """The words that one chunk has; looked up once."""
         if chunk not in self._held:
-            doc = self._doc(chunk)
+            doc = self.postings.place(chunk)
             self._held[chunk] = [match for match in self.matches if match.in_doc(doc)]
         return self._held[chunk]
-
-    def _doc(self, chunk: int) -> int:
-        """The document of a chunk; -1 when the index does not have it."""
-        return self.postings.place(chunk)
 
     def in_name(self, stem: str) -> float:
         """The share of the question's words in a file's name; a date says nothing that notes do not know."""
@@ -286,14 +282,14 @@ class WordMatches:
 
     def lacking(self, chunk: int) -> list[str]:
         """The words of the question that one chunk does not have."""
-        doc = self._doc(chunk)
+        doc = self.postings.place(chunk)
         absent = [match for match in self.matches if match.whole and not match.in_doc(doc)]
         plain = [sorted(form for form in match.forms if STEM_OF not in form) for match in absent]
         return [min(forms, key=len) for forms in plain] + self.missing
 
     def rank(self, chunk: int) -> int | None:
         """The chunk's place by words among all chunks, counted from 1; None when it has none of them."""
-        earned, doc = self.earned, self._doc(chunk)
+        earned, doc = self.earned, self.postings.place(chunk)
         return int((earned > earned[doc]).sum()) + 1 if doc >= 0 and earned[doc] else None
 
     def of_sections(self, docs: Docs, section: NDArray[np.int64], count: int) -> Floats:

@@ -177,15 +177,11 @@ def _attempt(work: Callable[..., T], *args: Any) -> T | MemdError:
     try:
         return work(*args)
     except (Damaged, *BOUND) as error:
-        return _told(error)
-
-
-def _told(error: Exception) -> StoreBroken | DiskFull:
-    said = " ".join(str(error).split())
-    told = said[:MOST_SHOWN] or type(error).__name__
-    if "full" in said or "No space" in said:
-        return DiskFull(f"the vectors could not be written: {told}", "make room; memd goes on by itself")
-    return StoreBroken(f"the vector store failed: {told}", "memd goes on by itself; memd doctor tells more")
+        said = " ".join(str(error).split())
+        told = said[:MOST_SHOWN] or type(error).__name__
+        if "full" in said or "No space" in said:
+            return DiskFull(f"the vectors could not be written: {told}", "make room; memd goes on by itself")
+        return StoreBroken(f"the vector store failed: {told}", "memd goes on by itself; memd doctor tells more")
 
 
 def _own(folder: Path) -> IO[str]:

@@ -204,7 +204,7 @@ class Postings:
         return docs[places_in(known, chunks)]
 
     def place(self, chunk: int) -> int:
-        """The same of one chunk."""
+        """The same of one chunk: -1 when this commit does not have it."""
         known, docs = self._by_chunk
         at = int(known.searchsorted(chunk))
         return int(docs[at]) if at < len(known) and known[at] == chunk else -1

@@ -377,7 +377,9 @@ class VectorStore:
             self._loaded.add(due.name)
             due.work(self._opened())
         elif self._unwanted:
-            self._delete_unwanted(self._opened())
+            self._opened().delete(self._unwanted - self.wanted())
+            with self.changed:
+                self._unwanted, self._counts, self._checked = set(), {}, False
         else:
             self._check()
         self._went_well()
@@ -422,11 +424,6 @@ class VectorStore:
             with self.changing():
                 self.is_open, self._checked = True, False
         return self.place
-
-    def _delete_unwanted(self, place: ChromaPlace) -> None:
-        place.delete(self._unwanted - self.wanted())
-        with self.changed:
-            self._unwanted, self._counts, self._checked = set(), {}, False
 
     def _went_well(self) -> None:
         self._failures, self._used = 0, time.monotonic()

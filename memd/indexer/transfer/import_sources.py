@@ -177,9 +177,9 @@ def _markdown(mapping: PathMapping, file: Path, path: PurePosixPath, data: bytes
         yield file.resolve().relative_to(mapping.root).as_posix(), data
         return
     if path.name == "index.mdk":
-        general = _general(decode(data))
-        if general:
-            yield f"{HOME}/{mapping.name}/{mapping.name}-general.md", general.encode()
+        # One that only lists topics says nothing else.
+        if general := general_of(decode(data)).strip():
+            yield f"{HOME}/{mapping.name}/{mapping.name}-general.md", f"# {GENERAL}\n\n{general}\n".encode()
         return
     facts = _missing_facts(file, path, decode(data))
     if facts:
@@ -243,12 +243,6 @@ def _summaries(index: Path) -> dict[str, str]:
         text = "" if index.is_symlink() else decode(index.read_bytes())
         return {entry.topic.casefold(): entry.summary for entry in read_index(text).entries}
     return {}
-
-
-def _general(text: str) -> str:
-    """The general part of a topic index as a note; empty if it only lists topics."""
-    general = general_of(text).strip()
-    return f"# {GENERAL}\n\n{general}\n" if general else ""
 
 
 # --- sessions -----------------------------------------------------------------------------------------------
