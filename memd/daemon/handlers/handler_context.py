@@ -123,6 +123,8 @@ class HandlerContext:
         self.events = Events(loop)
         self.subscriptions = Subscriptions(stores, loop)
         self.worker = Worker(stores, settings, self.health, self.events)
+        self.max_bytes = self.worker.max_bytes
+        """How large a file of notes may be."""
         self.watcher = Watcher(settings.watch, self.worker.mark_changed, self.rescan)
         self.embedding = Embedding(self.worker, settings.embedding, settings.vectors)
         self.scheduler = Scheduler(self.events, self.worker.guard.explain)
@@ -160,11 +162,6 @@ class HandlerContext:
     def took_ms(self) -> float:
         """How long the answer has taken so far."""
         return round((time.monotonic() - self.answer.began) * 1000, 2)
-
-    @property
-    def max_bytes(self) -> int:
-        """How large a file of notes may be."""
-        return self.worker.max_bytes
 
     def freshness(self, names: Sequence[str] = ()) -> Result:
         """The fields of every answer, how new it is and what is missing from it; of the workspaces that it is about."""

@@ -87,8 +87,7 @@ class FollowedIndex(WorkspaceIndex):
     _stores: FollowedStores
 
     def __init__(self, stores: FollowedStores, number: int, workspace: Workspace, remote: bool) -> None:
-        super().__init__(stores, number, workspace)
-        self.remote = remote
+        super().__init__(stores, number, workspace, remote)
         self.used = 0.0
         """When it was last asked."""
         self._text = Loaded(lambda: FollowedTextIndex(stores.text_folder(number)))

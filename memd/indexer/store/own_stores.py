@@ -35,8 +35,8 @@ BUILDING = "building"
 class OwnIndex(WorkspaceIndex):
     """One workspace and its caches, loaded when they are first used. Only the writer thread changes or closes them."""
 
-    def __init__(self, stores: OwnStores, number: int, workspace: Workspace, multilingual: bool = False) -> None:
-        super().__init__(stores, number, workspace)
+    def __init__(self, stores: OwnStores, number: int, workspace: Workspace, remote: bool, multilingual: bool) -> None:
+        super().__init__(stores, number, workspace, remote)
         self.collection: Collection | None = None
         self.multilingual = multilingual
         """Whether it was asked in another language than English: then all its chunks get vectors for that."""
@@ -178,10 +178,8 @@ class OwnStores(Stores):
             numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
             multilingual = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
             remote = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE remote")
-        opened = {one.ns: OwnIndex(self, number, one, number in multilingual) for number, one in numbers}
-        for index in opened.values():
-            index.remote = index.id in remote
-        self.indexes = {**self.indexes, **opened}
+        opened = (OwnIndex(self, number, one, number in remote, number in multilingual) for number, one in numbers)
+        self.indexes = self.indexes | {index.workspace.ns: index for index in opened}
 
     def change_workspace(self, workspace: Workspace) -> None:
         """Other files of the same directory are memory from now on."""

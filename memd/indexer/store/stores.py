@@ -54,42 +54,38 @@ class Loaded(Generic[T]):
     def __init__(self, load: Callable[[], T]) -> None:
         self.load = load
         """Makes the value as it would be now, and does not keep it."""
-        self._value: T | None = None
+        self.present: T | None = None
+        """The value if it is loaded; only changed here."""
         self._lock = threading.Lock()
 
     def get(self) -> T:
-        if (value := self._value) is None:
+        if (value := self.present) is None:
             with self._lock:
-                value = self._value = self.load() if self._value is None else self._value
+                value = self.present = self.load() if self.present is None else self.present
         return value
-
-    @property
-    def present(self) -> T | None:
-        """The value if it is loaded."""
-        return self._value
 
     def replace(self, make: Callable[[T | None], T]) -> None:
         """Make another value of the one that is loaded, if any; nobody loads one meanwhile."""
         with self._lock:
-            self._value = make(self._value)
+            self.present = make(self.present)
 
     def change(self, work: Callable[[T], None]) -> None:
         """Change the value if it is loaded; one that is being loaded is waited for, since it may lack the change."""
         with self._lock:
-            if self._value is not None:
-                work(self._value)
+            if self.present is not None:
+                work(self.present)
 
     def drop(self) -> T | None:
         """Let the value go; returns it."""
         with self._lock:
-            value, self._value = self._value, None
+            value, self.present = self.present, None
             return value
 
 
 class WorkspaceIndex(ABC):
     """A workspace as a question needs it: its words, its files, its vectors."""
 
-    def __init__(self, stores: Stores, number: int, workspace: Workspace) -> None:
+    def __init__(self, stores: Stores, number: int, workspace: Workspace, remote: bool = False) -> None:
         self.id = number
         self.workspace = workspace
         self.parse_cache = ParseCache()
@@ -97,7 +93,7 @@ class WorkspaceIndex(ABC):
         """Files that the last scan skipped, and why; only the daemon scans."""
         self.looked_into: dict[str, FileRow] = {}
         """Files that were read for words which the index does not know, each as it was then."""
-        self.remote = False
+        self.remote = remote
         """Whether a Chroma server has its vectors, and nobody else."""
         self._remote: dict[int, ServerVectors] = {}
         self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
