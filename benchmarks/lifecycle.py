@@ -108,7 +108,7 @@ class Replay:
         model = self.stores.model
         assert model is not None
         reader = self.stores.ledger.reader
-        rows = vector_table.unembedded(reader, model.id, vector_table.pending(reader, model.id, 10_000))
+        rows = vector_table.unembedded(reader, model.id, vector_table.pending(reader, model.id, 10_000), "1")
         if rows:
             texts = [embedded_text(json.loads(row["heading"]), row["context"], row["text"]) for row in rows]
             ingest.save_vectors(self.stores, model, rows, model.embedder.embed(texts))

@@ -73,7 +73,8 @@ class Lab:
     def unembedded(self, model: ActiveModel, among: str = "1") -> list[Row]:
         """The chunks that have no vector of a model, in the order of need."""
         reader = self.stores.ledger.reader
-        return vector_table.unembedded(reader, model.id, vector_table.pending(reader, model.id, 10_000, 0, among))
+        chunks = vector_table.pending(reader, model.id, 10_000, 0, among)
+        return vector_table.unembedded(reader, model.id, chunks, among)
 
     def ask(self, query: str, *ns: str, limit: int = 8, mode: str = "hybrid", explain: bool = False) -> Answer:
         asked = Ask(query, ns or tuple(self.stores.indexes), limit=limit, mode=mode, explain=explain, today=TODAY)

@@ -130,7 +130,7 @@ def test_what_stands_for_a_memory_comes_before_the_rest_of_it(lakes: Lab, monkey
 def test_a_memory_stands_for_its_chunks_until_they_have_vectors(lakes: Lab) -> None:
     model = lakes.stores.model
     assert model is not None
-    rows = vector_table.unembedded(lakes.stores.ledger.reader, model.id, first_chunks(lakes))
+    rows = vector_table.unembedded(lakes.stores.ledger.reader, model.id, first_chunks(lakes), "1")
     by_words = lakes.ask("paragraph3 of the pelican", mode="text")
     ingest.save_vectors(lakes.stores, model, rows, model.embedder.embed([row["text"] for row in rows]))
     by_memory = lakes.ask("paragraph3 of the pelican", explain=True)

@@ -40,12 +40,9 @@ def finish(connection: Connection, action: int, detail: dict[str, Any], state: s
     connection.execute(SQL["finish"], (state, json.dumps(detail, ensure_ascii=False), action))
 
 
-def add(
-    connection: Connection, workspace: int | None, who: str, what: str, key: str = "", at: str = "",
-    **detail: Any,
-) -> int:  # fmt: skip
+def add(connection: Connection, workspace: int | None, who: str, what: str, at: str = "", **detail: Any) -> int:
     """Record an action that is done already; returns its number."""
-    action = begin(connection, workspace, who, what, key, at=at)
+    action = begin(connection, workspace, who, what, at=at)
     finish(connection, action, detail)
     return action
 

@@ -135,9 +135,7 @@ def pending(
     return [row["id"] for row in rows]
 
 
-def unembedded(
-    connection: sqlite3.Connection, model: int, chunks: Sequence[int], among: str = "1"
-) -> list[sqlite3.Row]:
+def unembedded(connection: sqlite3.Connection, model: int, chunks: Sequence[int], among: str) -> list[sqlite3.Row]:
     """Those of some chunks that have no vector, in their order."""
     rows = connection.execute(
         "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
