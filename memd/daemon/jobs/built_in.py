@@ -259,14 +259,11 @@ class IndexMaintenance:
 
     def look(self) -> None:
         """Begin what there is to do; called by the writer, which must not wait for it."""
-        if self._occupied:
-            return
-        if self.embedding.at_work:
-            self.look_at_pieces()
-        elif (cold := self._cold()) is not None:
+        makes_vectors = self.embedding.at_work
+        if not (makes_vectors or self._occupied) and (cold := self._cold()) is not None:
             self._begin(self._read_ahead, cold)
         else:
-            self.look_at_pieces(MOST_LARGE)
+            self.look_at_pieces(MANY_LARGE if makes_vectors else MOST_LARGE)
 
     def look_at_pieces(self, most: int = MANY_LARGE) -> None:
         """Begin to join an index that is in more pieces; called by the writer too."""

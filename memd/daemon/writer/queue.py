@@ -107,13 +107,12 @@ class Batch:
     def share(self, ns: str, paths: set[str], job: IndexingJob, options: IndexingOptions) -> set[str]:
         """Have another import wait for this slice of an earlier one; returns the paths that it need not queue."""
         # Files that are being written need not be left alone by one that does not.
-        alike = self.options in (options, replace(options, settle=False))
-        shared = paths.intersection(self.paths) if alike and self.ns == ns else set()
-        if shared and self.work is None:
+        alike = self.ns == ns and self.options in (options, replace(options, settle=False))
+        shared = paths.intersection(self.paths) if alike and self.work is None else set()
+        if shared:
             self.jobs.append(job)
             job.total += len(self.paths)
-            return shared
-        return set()
+        return shared
 
 
 def slices(paths: list[str], files: Mapping[str, FileStat]) -> Iterable[tuple[str, ...]]:

@@ -189,10 +189,8 @@ class _Decision:
 
     def _take(self, parsed: ParsedMemory, match: int | None, changes: LedgerChanges) -> None:
         """Save one memory and its chunks."""
-        if match is None:
-            back = self._back(parsed)
-            if back is not None:
-                match, self.digests[back.id] = back.id, back.digest
+        if match is None and (back := self._back(parsed)) is not None:
+            match, self.digests[back.id] = back.id, back.digest
         number = self._save_memory(parsed, match)
         self.kept.add(number)
         added = self._save_chunks(parsed, number)

@@ -193,16 +193,11 @@ def phrase_forms(cut: Iterable[Word]) -> tuple[str, ...]:
 
 def narrow(one: Filters, other: Filters) -> Filters:
     """Both filters at once: every tag, the shorter time, and of two kinds, roles, paths or tiers the other's."""
-    return Filters(
-        kind=other.kind or one.kind,
-        tags=tuple(dict.fromkeys(one.tags + other.tags)),
-        role=other.role or one.role,
-        path=other.path or one.path,
-        since=max(one.since, other.since),
-        # "2026-02" includes its days, so it ends after 2026-02-03.
-        until=min(filter(None, (one.until, other.until)), key=lambda day: f"{day}~", default=""),
-        tier=other.tier or one.tier,
-    )
+    either = {name: getattr(other, name) or getattr(one, name) for name in ("kind", "role", "path", "tier")}
+    tags, since = tuple(dict.fromkeys(one.tags + other.tags)), max(one.since, other.since)
+    # "2026-02" includes its days, so it ends after 2026-02-03.
+    until = min(filter(None, (one.until, other.until)), key=lambda day: f"{day}~", default="")
+    return Filters(**either, tags=tags, since=since, until=until)
 
 
 def _sought(text: str, language: str) -> Words:

@@ -341,21 +341,16 @@ class _Run:
 
     def _learn_memory(self, row: Row, facts: Facts) -> bool:
         """Bring a memory's life in step with what others know of it; whether that changed it."""
-        number, values = str(row["id"]), dict[str, Any]()
-        before = self.learned.counts.get(number, [0, 0, 0])
-        now = [facts.get(name, 0) for name in PER_MEMORY]
-        for name, new, old in zip(PER_MEMORY, now, before, strict=True):
-            if new != old:
-                values[name] = max(0, row[name] + new - old)
-        if now != before:
-            self.learned.counts[number] = now
+        before = self.learned.counts.get(str(row["id"]), [0, 0, 0])
+        now = self.learned.counts[str(row["id"])] = [facts.get(name, 0) for name in PER_MEMORY]
+        both = zip(PER_MEMORY, now, before, strict=True)
+        values: dict[str, Any] = {name: max(0, row[name] + new - old) for name, new, old in both if new != old}
         if facts.get("accessed", "") > (row["accessed"] or ""):
             values["accessed"] = facts["accessed"]
         values |= self._learned_move(row, facts)
-        if not values:
-            return False
-        lives.update(self.connection, row["id"], values)
-        return True
+        if values:
+            lives.update(self.connection, row["id"], values)
+        return bool(values)
 
     def _learned_move(self, row: Row, facts: Facts) -> dict[str, Any]:
         """The last move, if another machine made it."""

@@ -130,12 +130,13 @@ def plan(
         if why:
             result.problems.append({"path": incoming.path, "why": why})
             continue
-        wanted = incoming if known is None else merging.without_known(incoming, known)
-        if known is not None and data is not None:
-            wanted = merging.without_known(merging.sectioned(wanted), known)
-        result.same += len(incoming.items) - len(wanted.items)
+        wanted = incoming
         if known is not None:
+            wanted = merging.without_known(incoming, known)
+            if data is not None:
+                wanted = merging.without_known(merging.sectioned(wanted), known)
             known.update(item.digest for item in wanted.items)
+            result.same += len(incoming.items) - len(wanted.items)
             if not wanted.items:
                 continue
         result.add(wanted, data, overwrite)
