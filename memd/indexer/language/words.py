@@ -26,10 +26,10 @@ APOSTROPHE = re.compile(r"['’]")
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
 MAX_WORD = 120
+"""Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
 MOST_KNOWN = 5_000
 """Words whose forms are kept, in each of three caches. Ten times as many take 35 MB in two of them, and make cutting
 two percent faster: what is left are numbers and names."""
-"""Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
 
 STOPWORDS = frozenset(TABLES["stopwords"].split())
 SMALL = {"": STOPWORDS, **SMALL_WORDS}
