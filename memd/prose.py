@@ -42,6 +42,13 @@ def with_texts(value: Any, change: Callable[[str], str]) -> Any:
     return {name: with_texts(entry, change) for name, entry in value.items()} if isinstance(value, dict) else value
 
 
+def value_at(value: Any, *names: str) -> Any:
+    """The value at the end of a path through JSON objects; None where it does not lead so far."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def flat_line(text: str) -> str:
     """The words of a text on one line, one space between two."""
     return " ".join(text.split())

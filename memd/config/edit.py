@@ -53,50 +53,49 @@ def write_sample(force: bool = False) -> Path:
     file = paths.config_file()
     if file.exists() and not force:
         raise AlreadyExists(f"{file} exists already", "look at it with `memd config show`, or pass --force")
-    _write(file, sample())
+    _write(sample())
     return file
 
 
 def add_workspace(workspace: Workspace) -> None:
     """Append one `[[workspace]]`, leaving every other byte of the file alone."""
-    file = paths.config_file()
-    text = _read(file)
+    text = _read()
     table: dict[str, Any] = {"path": str(workspace.root), "ns": workspace.ns}
     table |= {"globs": list(workspace.globs)} if workspace.globs != DEFAULT_GLOBS else {}
     table |= {"exclude": list(workspace.exclude)} if workspace.exclude else {}
     table |= {name: value for name in ("follow", "gitignore", "project") if (value := getattr(workspace, name))}
-    longer = _append(text, "[[workspace]]\n" + tomlkit.dumps(table))
+    longer = text + table_at_end(text, "[[workspace]]\n" + tomlkit.dumps(table))
     try:
         # A seventh of what tomlkit takes, which counts where there are a thousand workspaces.
         tomllib.loads(longer)
     except tomllib.TOMLDecodeError as error:
-        _tables(_parse(file, text))
-        raise ConfigError(f"no workspace can be added to {file}: {error}", "look at it: memd config check") from error
-    _write(file, longer)
+        _tables(_parse(text))
+        why = f"no workspace can be added to {paths.config_file()}: {error}"
+        raise ConfigError(why, "look at it: memd config check") from error
+    _write(longer)
 
 
 def set_value(section: str, name: str, value: Any) -> None:
     """Set one setting, keeping what else the file says."""
-    file = paths.config_file()
-    document = _parse(file, _read(file))
+    document = _parse(_read())
     document.setdefault(section, tomlkit.table())[name] = value
-    _write(file, tomlkit.dumps(document))
+    _write(tomlkit.dumps(document))
 
 
-def _append(text: str, table: str) -> str:
-    """A table after an empty line, with the line endings of the file."""
-    end = _line_end(text)
-    gap = "" if not text else end if text.endswith("\n") else end * 2
-    return text + gap + table.replace("\n", end)
+def table_at_end(text: str, table: str) -> str:
+    """What is to be added to a file for one more table after an empty line, with the line endings of the file."""
+    end = line_end(text)
+    gap = "" if not text.strip() else end if text.endswith("\n") else end * 2
+    return gap + table.replace("\n", end)
 
 
-def _line_end(text: str) -> str:
+def line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def remove_workspace(ns: str) -> None:
     """Take a workspace out, also where hooks in it may tell of a shared one: its name may come to mean another."""
-    file, document, names = _named_tables()
+    document, names = _named_tables()
     if ns in names:
         for table in document["workspace"]:
             if ns in (allowed := table.get("hooks_in", ())):
@@ -104,12 +103,12 @@ def remove_workspace(ns: str) -> None:
         del document["workspace"][names.index(ns)]
         if len(names) == 1:
             del document["workspace"]
-        _write(file, tomlkit.dumps(document))
+        _write(tomlkit.dumps(document))
 
 
 def share_workspace(ns: str, hooks_in: Iterable[str] = (), off: bool = False) -> None:
     """Have a workspace answer along with the others, also in the hooks of some; or with none of them any more."""
-    file, document, names = _named_tables()
+    document, names = _named_tables()
     if unknown := [one for one in (ns, *hooks_in) if one not in names]:
         raise UnknownWorkspace(f"no workspace is called {unknown[0]}", f"there are: {', '.join(names) or 'none yet'}")
     table = document["workspace"][names.index(ns)]
@@ -117,14 +116,13 @@ def share_workspace(ns: str, hooks_in: Iterable[str] = (), off: bool = False) ->
     table.pop("shared", None)
     if not off:
         table.update({"shared": True} | ({"hooks_in": [*allowed]} if allowed else {}))
-    _write(file, tomlkit.dumps(document))
+    _write(tomlkit.dumps(document))
 
 
-def _named_tables() -> tuple[Path, tomlkit.TOMLDocument, list[str]]:
-    """The config file, what it says, and the names of its workspaces."""
-    file = paths.config_file()
-    document = _parse(file, _read(file))
-    return file, document, [table.get("ns") or Path(str(table.get("path"))).name for table in _tables(document)]
+def _named_tables() -> tuple[tomlkit.TOMLDocument, list[str]]:
+    """What the config file says, and the names of its workspaces."""
+    document = _parse(_read())
+    return document, [table.get("ns") or Path(str(table.get("path"))).name for table in _tables(document)]
 
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
@@ -133,20 +131,19 @@ Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
 
 def write_rules(change: Change) -> tuple[tuple[str, str], ...]:
     """Write or remove rules, each in its place; returns all rules that the file has afterwards."""
-    file = paths.config_file()
-    text = _read(file)
-    document = _parse(file, text)
-    problems = load.Problems(file, text)
+    text = _read()
+    document = _parse(text)
+    problems = load.Problems(text)
     rules = dict(load.rules_of(document.unwrap().get(RULES, {}), problems))
     problems.raise_if_any()
     for name, rule in change(rules).items():
         if name not in rules and rule is not None:
-            document = _parse(file, _with_rule(tomlkit.dumps(document), name, rule))
+            document = _parse(_with_rule(tomlkit.dumps(document), name, rule))
         elif name in rules and rule is not None:
             document[RULES][name] = rule
         elif name in rules:
             del document[RULES][name]
-    _write(file, tomlkit.dumps(document))
+    _write(tomlkit.dumps(document))
     return load.rules_of(document.unwrap().get(RULES, {}), problems)
 
 
@@ -164,8 +161,8 @@ def _edits(text: str, known: list[str], name: str, rule: str) -> Iterator[str]:
     entry = f"{name} = {toml_value(rule)}\n"
     lines = text.splitlines(keepends=True)
     at = load.line_of(lines, RULES, known[-1] if known else "")
-    yield "".join([*lines[:at], entry.replace("\n", _line_end(text)), *lines[at:]])
-    yield _append(text, f"[{RULES}]\n{entry}")
+    yield "".join([*lines[:at], entry.replace("\n", line_end(text)), *lines[at:]])
+    yield text + table_at_end(text, f"[{RULES}]\n{entry}")
     document = tomlkit.parse(text)
     document[RULES][name] = rule
     yield tomlkit.dumps(document)
@@ -179,17 +176,17 @@ def _meaning(text: str) -> dict[str, Any]:
         return {}
 
 
-def _read(file: Path) -> str:
-    """The text with its line endings; empty if there is no file."""
-    return file.read_bytes().decode("utf-8") if file.exists() else ""
+def _read() -> str:
+    """The text of the config file with its line endings; empty if there is none."""
+    return (paths.bytes_of(paths.config_file()) or b"").decode("utf-8")
 
 
-def _parse(file: Path, text: str) -> tomlkit.TOMLDocument:
+def _parse(text: str) -> tomlkit.TOMLDocument:
     """The file as a document; a broken file is not touched."""
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:
-        raise ConfigError(f"{file} is not TOML: {error}", "fix it first: memd config check") from error
+        raise ConfigError(f"{paths.config_file()} is not TOML: {error}", "fix it first: memd config check") from error
 
 
 def _tables(document: tomlkit.TOMLDocument) -> AoT:
@@ -200,7 +197,8 @@ def _tables(document: tomlkit.TOMLDocument) -> AoT:
     return tables
 
 
-def _write(file: Path, text: str) -> None:
+def _write(text: str) -> None:
+    file = paths.config_file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     rights = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
     paths.replace_file(file, text.encode("utf-8"), rights)

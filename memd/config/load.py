@@ -24,8 +24,8 @@ NS = re.compile(r"[^\s/\\\x00-\x1f]{1,100}")
 class Problems:
     """Collects what is wrong, so that the user can fix all of it at once."""
 
-    def __init__(self, file: Path, text: str) -> None:
-        self.file = file
+    def __init__(self, text: str = "") -> None:
+        self.file = paths.config_file()
         self.lines = text.splitlines()
         self.found: list[str] = []
 
@@ -50,9 +50,8 @@ class Problems:
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
     """The settings in force."""
-    file = paths.config_file()
-    text = _read(file)
-    problems = Problems(file, text)
+    text = _read()
+    problems = Problems(text)
     data = _parse(text, problems)
     values = {name: _section(name, data.get(name, {}), problems) for name in SECTIONS}
     _unknown_sections(data, problems)
@@ -68,7 +67,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 
 def checked_value(dotted: str, text: str) -> Any:
     """The value of one setting that a person typed; ConfigError if it cannot be that."""
-    problems, values = Problems(paths.config_file(), ""), {name: dict[str, Any]() for name in SECTIONS}
+    problems, values = Problems(), {name: dict[str, Any]() for name in SECTIONS}
     _override(values, dotted, text, dotted, problems)
     problems.raise_if_any()
     section, _, key = dotted.partition(".")
@@ -88,23 +87,23 @@ def rules_of(section: Any, problems: Problems) -> tuple[tuple[str, str], ...]:
 
 def written_rules() -> tuple[tuple[str, str], ...]:
     """The rules in the config file, even if other parts of it are wrong."""
-    ignored = Problems(paths.config_file(), "")
+    ignored = Problems()
     try:
-        return rules_of(_parse(_read(ignored.file), ignored).get(RULES, {}), ignored)
+        return rules_of(_parse(_read(), ignored).get(RULES, {}), ignored)
     except ConfigError:
         return ()
 
 
 def placed_rules(rule_problems: Iterable[tuple[str, str]]) -> list[str]:
     """Problems of rules, by name, each with its place in the config file."""
-    file = paths.config_file()
-    problems = Problems(file, _read(file))
+    problems = Problems(_read())
     for name, message in rule_problems:
         problems.at(RULES, name, message)
     return problems.found
 
 
-def _read(file: Path) -> str:
+def _read() -> str:
+    file = paths.config_file()
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -231,12 +230,11 @@ def _each(right: Callable[[str], object], value: Any) -> bool:
 
 
 CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "path": (_place_ok, "absolute or begin with ~"),
+    **dict.fromkeys(("path", "project"), (_place_ok, "absolute or begin with ~")),
     "ns": (lambda value: _each(NS.fullmatch, [value]), "a name without spaces or slashes"),
     "globs": (lambda value: bool(value) and _each(glob_ok, value), "a list of patterns inside the workspace"),
     "exclude": (partial(_each, rule_ok), "a list of patterns, as in a .gitignore"),
     "hooks_in": (partial(_each, NS.fullmatch), "a list of workspaces, by their names"),
-    "project": (_place_ok, "absolute or begin with ~"),
     **dict.fromkeys(("follow", "gitignore", "shared"), (lambda value: isinstance(value, bool), "true or false")),
 }
 """What each key of a workspace must be."""

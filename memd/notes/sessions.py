@@ -14,7 +14,7 @@ from memd.notes.names import slug
 from memd.notes.secrets import masked
 from memd.notes.sections import nested, new_entry
 from memd.notes.topics import topic_file
-from memd.prose import ASIDE, flat_line, said
+from memd.prose import ASIDE, flat_line, said, value_at
 
 SNIFFED = 25
 """Lines in which a transcript says what it is."""
@@ -118,20 +118,20 @@ def _claude_code(session: Session, record: JsonObject) -> None:
     if not isinstance(record.get("message"), dict) or any(record.get(mark) for mark in ASIDE):
         return
     session.learns(_text(record, "sessionId"), _text(record, "cwd"), _text(record, "gitBranch"))
-    role, content = record.get("type"), _at(record, "message", "content")
+    role, content = record.get("type"), value_at(record, "message", "content")
     session.hears(role, record.get("timestamp"), said(content))
     for block in content if role == "assistant" and isinstance(content, list) else ():
-        if _at(block, "type") == "tool_use" and _at(block, "name") in EDITORS:
+        if value_at(block, "type") == "tool_use" and value_at(block, "name") in EDITORS:
             session.changes(_text(block, "input", "file_path") or _text(block, "input", "notebook_path"))
 
 
 def _codex(session: Session, record: JsonObject) -> None:
-    payload, kind = record.get("payload"), _at(record, "payload", "type")
+    payload, kind = record.get("payload"), value_at(record, "payload", "type")
     if record.get("type") == "session_meta":
         session.learns(_text(payload, "id"), _text(payload, "cwd"), _text(payload, "git", "branch"))
     elif record.get("type") == "response_item" and kind == "message":
-        role = _at(payload, "role")
-        words = said(_at(payload, "content"), "input_text" if role == "user" else "output_text")
+        role = value_at(payload, "role")
+        words = said(value_at(payload, "content"), "input_text" if role == "user" else "output_text")
         session.hears(role, record.get("timestamp"), words)
     elif record.get("type") == "response_item" and kind in ("custom_tool_call", "function_call"):
         given = _text(payload, "input") or _text(payload, "arguments").replace("\\n", "\n")
@@ -161,32 +161,25 @@ def _chatgpt(row: JsonObject) -> Session:
         shown.append(node)
         number = node.get("parent")
     for node in reversed(shown):
-        parts = _at(node, "message", "content", "parts")
+        parts = value_at(node, "message", "content", "parts")
         text = "\n\n".join(part for part in parts if isinstance(part, str)).strip() if isinstance(parts, list) else ""
-        made = _at(node, "message", "create_time") or row.get("create_time")
-        session.hears(_at(node, "message", "author", "role"), made, text)
+        made = value_at(node, "message", "create_time") or row.get("create_time")
+        session.hears(value_at(node, "message", "author", "role"), made, text)
     return session
 
 
 def _claude(row: JsonObject) -> Session:
     session = Session("Claude", _text(row, "uuid"), title=_text(row, "name"))
     for message in row["chat_messages"]:
-        text = said(_at(message, "content")) or _text(message, "text").strip()
-        role = "human" if _at(message, "sender") == "human" else "assistant"
-        session.hears(role, _at(message, "created_at") or row.get("created_at"), text)
+        text = said(value_at(message, "content")) or _text(message, "text").strip()
+        role = "human" if value_at(message, "sender") == "human" else "assistant"
+        session.hears(role, value_at(message, "created_at") or row.get("created_at"), text)
     return session
-
-
-def _at(value: Any, *names: str) -> Any:
-    """The value at the end of a path through JSON objects; None where it does not lead so far."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _text(value: Any, *names: str) -> str:
     """The text there; empty where there is none."""
-    found = _at(value, *names)
+    found = value_at(value, *names)
     return found if isinstance(found, str) else ""
 
 

@@ -55,7 +55,7 @@ def set_setting(args: Args) -> None:
 def check(args: Args) -> None:
     """Checks the config file and the environment; all problems at once."""
     file = paths.config_file()
-    problems = load.Problems(file, "")
+    problems = load.Problems()
     workspaces = 0
     try:
         workspaces = len(load.load().workspaces)

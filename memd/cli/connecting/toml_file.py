@@ -7,6 +7,8 @@ from typing import Any
 import tomlkit
 
 from memd.cli.connecting.json_file import SERVER_NAME, Draft, Pieces, Unreadable, entry_state
+from memd.config.edit import line_end, table_at_end
+from memd.prose import value_at
 
 MARK = "\ufeff"
 """A byte order mark, which is no part of TOML."""
@@ -23,7 +25,7 @@ def read(text: str) -> dict[str, Any]:
 def state(text: str, pieces: Pieces) -> str:
     """`connected`, `differs`, `taken` or `none`."""
     (piece,) = pieces
-    entry = _at(read(text), (*piece.pointer, SERVER_NAME))
+    entry = value_at(read(text), *piece.pointer, SERVER_NAME)
     return "none" if entry is None else entry_state(entry, piece.value)
 
 
@@ -33,11 +35,9 @@ def add(text: str, pieces: Pieces) -> Draft:
     keys, table = (*piece.pointer, SERVER_NAME), piece.value
     for key in reversed(keys):
         table = {key: table}
-    newline = _newline(text)
-    gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
     draft = Draft(text)
-    draft.insert(len(text), gap + tomlkit.dumps(table).replace("\n", newline))
-    if _at(read(draft.text), keys) != piece.value:
+    draft.insert(len(text), table_at_end(text, tomlkit.dumps(table)))
+    if value_at(read(draft.text), *keys) != piece.value:
         raise Unreadable(f"{'.'.join(piece.pointer)} is written in one line")
     return draft
 
@@ -49,7 +49,7 @@ def remove(text: str, pieces: Pieces, made: list[list[str]]) -> str:
     document, expected = tomlkit.parse(text.removeprefix(mark)), read(text)
     for values in (document, expected):
         _delete(values, (*piece.pointer, SERVER_NAME))
-    clean, newline = mark + tomlkit.dumps(document), _newline(text)
+    clean, newline = mark + tomlkit.dumps(document), line_end(text)
     if read(clean) != expected:
         raise Unreadable(f"{'.'.join((*piece.pointer, SERVER_NAME))} is not a table of its own")
     # The empty line before the table, where it was the last.
@@ -64,16 +64,6 @@ def containers(text: str, pieces: Pieces) -> list[list[str]]:
 
 def is_empty(text: str) -> bool:
     return not text.strip()
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
-def _at(values: Any, keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
 
 
 def _delete(values: MutableMapping[str, Any], keys: tuple[str, ...]) -> None:
