@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 
 from memd.errors import UnsafePlace, UsageError
 
@@ -170,6 +171,13 @@ def bytes_at(file: Path, max_bytes: int) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("it is not a regular file")
         return opened.read(max_bytes + 1)
+
+
+def remove_old(folder: Path, seconds: float) -> None:
+    """Remove the files of a folder that were not written to for so long."""
+    for file in folder.iterdir():
+        if time.time() - file.stat().st_mtime > seconds:
+            file.unlink(missing_ok=True)
 
 
 def replace_file(file: Path, data: bytes | Iterable[bytes], rights: int, follow: bool = True) -> None:

@@ -33,9 +33,7 @@ class UnansweredWrite:
         """Keep the id of a write that got no answer; where that cannot be done, the same write is another one."""
         with suppress(OSError):
             folder = paths.private_dir(paths.private_dir(paths.state_dir()) / self._file.parent.name)
-            for old in folder.iterdir():
-                if time.time() - old.stat().st_mtime > KEPT_SECONDS:
-                    old.unlink(missing_ok=True)
+            paths.remove_old(folder, KEPT_SECONDS)
             paths.replace_file(self._file, request_id.encode(), 0o600)
 
     def forget(self) -> None:

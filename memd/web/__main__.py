@@ -82,7 +82,6 @@ def _listen(port: int | None) -> socket.socket:
 
 def _announce(port: int, open_browser: bool) -> None:
     """Make an address that works once, and show it: in the browser, and as the first line."""
-    admission.forget_old_tokens()
     url = f"http://{HOST}:{port}/enter#{admission.new_token(port)}"
     print(url, flush=True)
     if sys.stderr.isatty():

@@ -20,7 +20,8 @@ MAX_SESSIONS = 64
 
 
 def new_token(port: int) -> str:
-    """A token for the page on this port."""
+    """A token for the page on this port; those that are too old go."""
+    paths.remove_old(_folder(), TOKEN_SECONDS)
     token = secrets.token_urlsafe(32)
     _file_of(token, port).touch(mode=0o600, exist_ok=False)
     return token
@@ -35,12 +36,6 @@ def redeem(token: str, port: int) -> bool:
     except FileNotFoundError:
         return False
     return time.time() - made < TOKEN_SECONDS
-
-
-def forget_old_tokens() -> None:
-    for file in _folder().iterdir():
-        if time.time() - file.stat().st_mtime > TOKEN_SECONDS:
-            file.unlink(missing_ok=True)
 
 
 def _file_of(token: str, port: int) -> Path:
@@ -72,11 +67,10 @@ class Sessions:
         """Whether this is the cookie of a session; a look that nobody asked for is no use of it."""
         self._end_idle()
         known = digest_of(cookie)
-        if known not in self._seen:
-            return False
-        if is_use:
+        admitted = known in self._seen
+        if admitted and is_use:
             self._seen[known] = self._clock()
-        return True
+        return admitted
 
     def close(self, cookie: str) -> None:
         self._seen.pop(digest_of(cookie), None)
