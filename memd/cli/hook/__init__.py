@@ -68,14 +68,15 @@ def answer(event: str, args: dict[str, Any]) -> str:
         return ""
     _end_after(_time_limit(event, settings), event, args)
     payload = _read_payload()
-    client, ns, along = _bound_client(payload, args)
-    with client:
+    from memd.protocol.client import Client
+
+    with Client(mask_secrets=True) as client:
         # By its name, so that it is this one also for a daemon that comes back in between.
-        where = {"ns": ns}
+        ns, along = _bind(client, payload, args)
         if event in LINES:
             from memd.cli.hook import learned
 
-            _explain(args, f"saved {learned.save(client, event, payload, where, settings)}")
+            _explain(args, f"saved {learned.save(client, event, payload, ns, settings)}")
             return ""
         from memd.cli.hook import recall
 
@@ -161,21 +162,14 @@ def _log(file: str, message: str) -> None:
     os.write(log, line.encode())
 
 
-def _bound_client(payload: dict[str, Any], args: dict[str, Any]) -> tuple[Client, str, list[str]]:
-    """A connection for the workspace that was named, else for the one around the agent's directory, its name and what
-    may be told beside it; in none of them there is nothing for the agent."""
-    from memd.protocol.client import Client
-
+def _bind(client: Client, payload: dict[str, Any], args: dict[str, Any]) -> tuple[str, list[str]]:
+    """Bind the connection to the workspace that was named, else to the one around the agent's directory; its name and
+    what may be told beside it. In none of them there is nothing for the agent."""
     place = payload.get("cwd")
     here = os.path.realpath(place if isinstance(place, str) and place else os.curdir)
-    client = Client(mask_secrets=True)
-    try:
-        answer = client.hello(bind=args["ns"]) if args.get("ns") else client.hello(bind_around=here)
-    except BaseException:
-        client.close()
-        raise
+    answer = client.hello(bind=args["ns"]) if args.get("ns") else client.hello(bind_around=here)
     client.daemon = dict(answer)
-    return client, answer["bound"] or "", answer.get("along", [])
+    return answer["bound"] or "", answer.get("along", [])
 
 
 def _read_payload() -> dict[str, Any]:

@@ -26,7 +26,7 @@ from memd.prose import ASIDE, CODE_BLOCK, said
 from memd.protocol import wire
 from memd.protocol.client import Client
 
-KEPT_DAYS = 60
+KEPT_SECONDS = 60 * 86_400
 """How long it is remembered what a session has saved; one that is resumed later may save it again."""
 TAG = "captured"
 Settings = dict[str, Any]
@@ -61,7 +61,7 @@ LONG = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
 """A word as long as a key; `_looks_generated` excludes paths and hyphenated names."""
 
 
-def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, Any], settings: Settings) -> int:
+def save(client: Client, event: str, payload: dict[str, Any], ns: str, settings: Settings) -> int:
     """Save what is new since the last time in this session; how many things."""
     session, path = str(payload.get("session_id") or ""), payload.get("transcript_path")
     if not session or not isinstance(path, str) or not path:
@@ -72,7 +72,7 @@ def save(client: Client, event: str, payload: dict[str, Any], where: dict[str, A
     with _remembered(session) as kept:
         known = set(kept.read().split())
         new = [text for text in texts if _digest(text) not in known]
-        saved = _saved(client, event, payload, where, new) if new else 0
+        saved = _saved(client, event, payload, ns, new) if new else 0
         kept.writelines(f"{_digest(text)}\n" for text in new)
     return saved
 
@@ -95,16 +95,16 @@ def _extracted(lines: list[bytes], event: str, session: str, payload: dict[str, 
     return [] if process.returncode else tidy(out.decode("utf-8", "replace").splitlines())
 
 
-def _saved(client: Client, event: str, payload: dict[str, Any], where: dict[str, Any], texts: list[str]) -> int:
+def _saved(client: Client, event: str, payload: dict[str, Any], ns: str, texts: list[str]) -> int:
     """Write things down as one section; where memd's own look finds a secret in it, each for itself and without that
     one. Tells how many were saved."""
     try:
-        client.call("note", {**_note(event, payload, texts), **where})
+        client.call("note", {**_note(event, payload, texts), "ns": ns})
     except Proposed:
         # A person decides about it; to propose it again would change nothing.
         return len(texts)
     except SecretFound:
-        return sum(_saved(client, event, payload, where, [text]) for text in texts) if len(texts) > 1 else 0
+        return sum(_saved(client, event, payload, ns, [text]) for text in texts) if len(texts) > 1 else 0
     return len(texts)
 
 
@@ -126,18 +126,11 @@ def _note(event: str, payload: dict[str, Any], texts: list[str]) -> dict[str, An
 def _remembered(session: str) -> TextIO:
     """The file that has what this session has saved, open to be added to; one hook of a session at a time."""
     directory = paths.private_dir(paths.private_dir(paths.state_dir()) / "hooks")
-    _sweep(directory)
+    paths.remove_old(directory, KEPT_SECONDS)
     kept = (directory / _digest(session)).open("a+", encoding="ascii")
     fcntl.flock(kept, fcntl.LOCK_EX)
     kept.seek(0)
     return kept
-
-
-def _sweep(directory: Path) -> None:
-    oldest = time.time() - KEPT_DAYS * 86_400
-    for file in directory.iterdir():
-        if file.stat().st_mtime < oldest:
-            file.unlink(missing_ok=True)
 
 
 def _digest(text: str) -> str:
