@@ -3,7 +3,6 @@
 memd never writes to them. A line of a PDF's text is a page; the text of the others is Markdown.
 """
 
-import os
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
@@ -123,13 +122,10 @@ def text_of(path: Path, max_bytes: int) -> FileContent | SkippedFile | None:
 
 def _keep(path: Path, max_bytes: int, seen: FileStat, found: FileContent | SkippedFile) -> None:
     digest, text = ("", str(found).encode()) if isinstance(found, SkippedFile) else (found.digest, found.data)
-    place = _place(path)
-    fresh = place.with_suffix(f".{os.getpid()}")
     # On a full disk it is taken out again.
     with suppress(OSError):
-        place.parent.mkdir(mode=0o700, exist_ok=True)
-        fresh.write_bytes(f"{_stamp(seen, max_bytes)} {digest}\n".encode() + text)
-        fresh.replace(place)
+        _folder().mkdir(mode=0o700, exist_ok=True)
+        paths.replace_file(_place(path), f"{_stamp(seen, max_bytes)} {digest}\n".encode() + text, 0o600)
 
 
 def keep_only(documents: Iterable[Path]) -> None:

@@ -24,6 +24,7 @@ from memd.config.paths import bytes_of
 from memd.errors import Conflict, DiskFull, MemdError, Refused
 from memd.failpoints import failpoint
 from memd.models import digest_of
+from memd.notes.blocks import with_line_ends
 from memd.notes.read import UTF_16
 
 ATTEMPTS = 5
@@ -133,10 +134,8 @@ def _fitting(descriptor: int, size: int, text: str, head: str) -> bytes:
         return (head + text).encode()
     start = os.pread(descriptor, HEAD, 0)
     _refuse_utf16(start)
-    first = start.find(b"\n")
-    line_end = b"\r\n" if first > 0 and start[first - 1 : first] == b"\r" else b"\n"
-    data = text.encode().replace(b"\n", line_end)
-    return data if os.pread(descriptor, 1, size - 1) == b"\n" else line_end + data
+    gap = "" if os.pread(descriptor, 1, size - 1) == b"\n" else "\n"
+    return with_line_ends(gap + text, start.decode("utf-8", "replace")).encode()
 
 
 def _refuse_utf16(start: bytes) -> None:
