@@ -51,10 +51,8 @@ class Flags:
         """Keep the value of one flag; False when it is not one of ours or its value makes no sense."""
         flag, equals, value = arg.partition("=") if arg.startswith("--") else (arg, "", "")
         name = self.values.get(flag)
-        if name is None:
-            return False
         text = value if equals else next(rest, None)
-        if not text or (name in self.choices and text not in self.choices[name]):
+        if name is None or not text or (name in self.choices and text not in self.choices[name]):
             return False
         if name in self.numbers:
             if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= self.numbers[name]):

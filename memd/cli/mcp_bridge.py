@@ -186,6 +186,7 @@ class McpBridge:
             if events & ~select.POLLOUT:
                 self._pass_on(self._link.read())
         except Closed:
+            self._link.close()
             self._lost()
 
     def _pass_on(self, data: bytes) -> None:
@@ -208,8 +209,6 @@ class McpBridge:
 
     def _lost(self) -> None:
         """The daemon went: half a line of it is void."""
-        if self._link is not None:
-            self._link.close()
         self._link = None
         self._output, self._to_daemon = LineSplitter(), bytearray()
         self._unwanted.clear()

@@ -157,13 +157,10 @@ def _nodes(tokens: list[Token], at: int, end: int) -> Iterator[_Node]:
     while at < end:
         token, inside = tokens[at], at + 1
         at = inside
-        if token.nesting > 0:
-            while tokens[at].level > token.level or tokens[at].nesting >= 0:
-                at += 1
-            yield _Node(token, tokens, inside, at)
+        while token.nesting > 0 and (tokens[at].level > token.level or tokens[at].nesting >= 0):
             at += 1
-        else:
-            yield _Node(token, tokens, inside, inside)
+        yield _Node(token, tokens, inside, at)
+        at += token.nesting > 0
 
 
 def headings_of(text: str, start: int = 0) -> list[Block]:
@@ -222,11 +219,9 @@ def _cut(text: str, start: int, end: int, border: re.Pattern[str]) -> Iterator[t
     """Spans between borders; one that is still too long is cut between words, then anywhere."""
     at = start
     for match in border.finditer(text, start, end):
-        if match.start() > at:
-            yield from _fit(text, at, match.start())
+        yield from _fit(text, at, match.start())
         at = max(at, match.end())
-    if at < end:
-        yield from _fit(text, at, end)
+    yield from _fit(text, at, end)
 
 
 def _fit(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

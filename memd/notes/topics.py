@@ -51,10 +51,8 @@ class Topic:
 
     def markdown(self) -> str:
         """The topic for a reader: title, tags, time of the last update, content."""
-        content = self.content
-        first, _, rest = content.partition("\n")
-        if first.strip() == f"# {self.title}":
-            content = rest.strip("\r\n")
+        first, _, rest = self.content.partition("\n")
+        content = rest.strip("\r\n") if first.strip() == f"# {self.title}" else self.content
         tags, updated = ", ".join(self.tags) or "none", self.last_updated.replace("T", " ")
         return f"# {self.title}\n\n- Tags: {tags}\n- Last updated: {updated}\n\n{content}\n"
 
@@ -83,8 +81,7 @@ class Refinement:
 
 def refined(text: str, changes: Refinement, stamp: str) -> str:
     """A topic file with the changes applied and `last_updated` set."""
-    fields: dict[str, object] = {"title": changes.title, "summary": changes.summary}
-    fields = {name: value for name, value in fields.items() if value is not None}
+    fields = {name: value for name in ("title", "summary") if (value := getattr(changes, name)) is not None}
     if changes.add or changes.remove:
         removed = {tag.casefold() for tag in clean_tags(changes.remove)}
         kept = [tag for tag in read_front_matter(text)[0].tags if tag.casefold() not in removed]

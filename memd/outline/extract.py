@@ -175,10 +175,8 @@ class _Extraction:
         around = self._class_around(region)
         if len(rest) == 2 and around is not None and tries and (kind := around.part_type(rest[0])):
             return self._member_of_type(region, kind, rest[1:], tries)
-        if len(rest) != 1:
+        if len(rest) != 1 or around is None:
             return ResolvedName("value", -1, rest[-1:]) if rest else None
-        if around is None:
-            return ResolvedName("value", -1, rest)
         owner = _owner(around.own_owner)
         if owner:
             return self._resolve(self.regions.file, owner + rest, tries - 1) if tries else None

@@ -193,9 +193,7 @@ def _without_dots(parts: list[str]) -> Parts:
 
 def _c_target(module: str, path: str) -> Parts:
     """An include is relative to its file; one that is not there is found by the end of its path."""
-    if module.startswith("<"):
-        return tuple(module.strip("<>").split("/"))
-    return _without_dots(posixpath.normpath(module).split("/"))
+    return _without_dots(posixpath.normpath(module.strip("<>")).split("/"))
 
 
 def _java_target(module: str, path: str) -> Parts:

@@ -103,13 +103,13 @@ class Resolver:
             waiting |= further
         return names
 
-    def members(self, of: SymbolId, name: str, hops: int = MAX_HOPS, inherited_only: bool = False) -> Ids:
+    def members(self, of: SymbolId, name: str, hops: int = MAX_HOPS) -> Ids:
         """The members of a symbol with a name: its own, else inherited ones."""
-        own = () if inherited_only else self._own_members(of, name)
-        if own or not hops:
-            return own
-        inherited = (self.members(base, name, hops - 1) for base in self.bases(of) if base != of)
-        return next(filter(None, inherited), ())
+        return self._own_members(of, name) or self._inherited(of, name, hops)
+
+    def _inherited(self, of: SymbolId, name: str, hops: int = MAX_HOPS) -> Ids:
+        found = (self.members(base, name, hops - 1) for base in self.bases(of) if hops and base != of)
+        return next(filter(None, found), ())
 
     def bases(self, of: SymbolId) -> Iterator[SymbolId]:
         """The base classes and interfaces of a class that resolve to one symbol of the project."""
@@ -155,8 +155,7 @@ class Resolver:
             ids = self._follow((target,), reference.chain)
             name = name or self.project.symbol(target).name
         elif reference.via == "super":
-            ids = self.members(target, reference.chain[0], inherited_only=True) if reference.chain else ()
-            ids = self._follow(ids, reference.chain[1:])
+            ids = self._follow(self._inherited(target, reference.chain[0]), reference.chain[1:])
         elif reference.via == "import":
             return self._through_import(path, reference)
         elif reference.via == "free":

@@ -308,10 +308,8 @@ def parse(text: str) -> Node:
 
 def after_comments(text: str, at: int, end: int) -> int:
     """The end of the last comment between two places, or the first place when there is none."""
-    last = at
-    for comment in re.finditer(r"//[^\n\r]*|/\*.*?\*/", text[at:end], re.DOTALL):
-        last = at + comment.end()
-    return last
+    comments = re.finditer(r"//[^\n\r]*|/\*.*?\*/", text[at:end], re.DOTALL)
+    return at + max((comment.end() for comment in comments), default=0)
 
 
 def _skip(text: str, at: int) -> int:
