@@ -4,8 +4,6 @@ Only the version and the clients live here, and a client is loaded when first as
 `memd query` starts in the time it takes to import this file.
 """
 
-from __future__ import annotations
-
 from memd.version import __version__
 
 TYPE_CHECKING = False

@@ -1,7 +1,6 @@
 """Times and spans of time in words, for people: on the command line, on the page, and in the reasons of rules."""
 
 import time
-from collections.abc import Iterable
 from datetime import datetime
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -23,9 +22,9 @@ def seconds_until(iso: str) -> float:
     return datetime.fromisoformat(iso).astimezone().timestamp() - time.time()
 
 
-def in_unit(seconds: float, units: Iterable[tuple[str, int]]) -> str:
+def in_unit(seconds: float) -> str:
     """`3 hours`, rounded down: in the first unit that it fills."""
-    for unit, size in units:
+    for unit, size in CALENDAR:
         if seconds >= size:
             count = int(seconds // size)
             return f"{count} {unit}{'s' * (count > 1)}"

@@ -133,7 +133,7 @@ def _headline(hit: dict[str, Any], several: bool, colour: bool) -> str:
     team = "team" if hit.get("layer") == "team" else ""
     rest = [date, team, f"score {hit['score']:.3f}" if hit.get("explain") else "", _aside(hit), by(hit)]
     room = console.width() - sum(len(part) + 2 for part in (workspace, place, key, *rest) if part)
-    heading = _cut(_heading(hit), room)
+    heading = cut(_heading(hit), room)
     if colour:
         place = _link(f"{PLACE}{place}{END}", os.path.join(hit.get("root") or "", hit["path"]))  # noqa: PTH118
         key, workspace = f"{BOLD}{key}{END}", workspace and _dim(workspace, True)
@@ -153,7 +153,7 @@ def _letters(text: str) -> str:
     return "".join(char for char in text.lower() if char.isalnum())
 
 
-def _cut(text: str, room: int) -> str:
+def cut(text: str, room: int) -> str:
     """A text within some columns; nothing where that would be no more than a few letters."""
     if len(text) <= room:
         return text
@@ -272,7 +272,7 @@ def listing(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line for each memory: role, title, time, key; on a terminal the titles give way, as a key must be whole."""
     ends = [f"{one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() for row in rows]
     room = max(console.width() - 12 - max(map(len, ends)), 16) if console.on_terminal(sys.stdout) else sys.maxsize
-    titles = (f"{_cut(one_line(row['title']), room):<{min(room, 36)}}" for row in rows)
+    titles = (f"{cut(one_line(row['title']), room):<{min(room, 36)}}" for row in rows)
     lines = zip(rows, titles, ends, strict=True)
     return "\n".join(f"{one_line(row['role']):<10} {title} {end}" for row, title, end in lines)
 

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from memd.protocol.safe_text import neutralise
-from memd.timespans import CALENDAR, duration, in_unit, local_time, seconds_until
+from memd.timespans import duration, in_unit, local_time, seconds_until
 from memd.version import __version__
 from memd.web.markdown import OWN_COMMENT, render_marked, without_heading
 
@@ -79,8 +79,8 @@ def ago(at: str | None) -> str:
         ahead = seconds_until(at)
     except ValueError:
         return at
-    passed = f"{in_unit(-ahead, CALENDAR)} ago" if ahead <= -5 else "just now"
-    return f"in {in_unit(ahead, CALENDAR)}" if ahead > 1 else passed
+    passed = f"{in_unit(-ahead)} ago" if ahead <= -5 else "just now"
+    return f"in {in_unit(ahead)}" if ahead > 1 else passed
 
 
 @cache

@@ -11,7 +11,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.fast_search import code_of
-from memd.cli.hits import degraded, still_indexing
+from memd.cli.hits import cut, degraded, still_indexing
 from memd.cli.method_command import Args, Result, call, command_group, method_command
 from memd.errors import MemdError, UsageError
 from memd.models import RELATIONS
@@ -82,7 +82,7 @@ def candidates(result: Result, args: Args) -> None:
 
 def _pair(pair: Result) -> Iterator[str]:
     yield f"{pair['weight']:.2f}  {pair['from']['key']}  {pair['to']['key']}"
-    yield from (f"      {_short(pair[end]['text'])}" for end in ("from", "to"))
+    yield from (f"      {cut(one_line(pair[end]['text']).strip(), WIDE)}" for end in ("from", "to"))
 
 
 def _line(edge: Result) -> str:
@@ -98,11 +98,6 @@ def _path(way: Sequence[Result], start: str) -> str:
         arrow = "—" if step["rel"] == RELATED else "→" if ahead else "←"
         steps.append(f"{arrow} {step['rel']} {here}")
     return " ".join(steps)
-
-
-def _short(text: str) -> str:
-    line = one_line(text).strip()
-    return line if len(line) <= WIDE else f"{line[: WIDE - 1]}…"
 
 
 # --- a command of the user's own ----------------------------------------------------------------------------------
