@@ -124,7 +124,7 @@ class ExpectedAnswer:
         if self.key:
             base, _, slug = self.key.partition("#")
             return base in (hit.path, PurePosixPath(hit.path).stem) and slug == hit.key.partition("#")[2]
-        return self.text in _flat(hit.text)
+        return self.text in flat_line(hit.text.casefold())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,6 @@ class ExamQuestion:
         return any(one.matches(hit) for one in self.expected)
 
 
-def problem_of(line: int, why: str) -> JsonObject:
-    """A line that could not be used, and why."""
-    return {"line": line, "why": why}
-
-
 def read_questions(text: str) -> tuple[list[ExamQuestion], list[JsonObject]]:
     """The questions of a file, and the problems of its other lines; empty lines and # comments are skipped."""
     numbered = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
@@ -164,9 +159,9 @@ def collect(entries: Iterable[tuple[int, Any]]) -> tuple[list[ExamQuestion], lis
         try:
             question = _question(line, json.loads(entry) if isinstance(entry, str) else entry)
         except json.JSONDecodeError as error:
-            problems.append(problem_of(line, f"not JSON: {error.msg} (column {error.colno})"))
+            problems.append({"line": line, "why": f"not JSON: {error.msg} (column {error.colno})"})
         except (ValueError, RecursionError) as error:
-            problems.append(problem_of(line, str(error) or "nested too deep"))
+            problems.append({"line": line, "why": str(error) or "nested too deep"})
         else:
             questions += [question] if question is not None else []
     return questions, problems
@@ -206,7 +201,7 @@ def _expected(entry: dict[str, Any]) -> Iterator[ExpectedAnswer]:
     for value in _list(entry, "expect_text"):
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f'"expect_text" must be a text, or a list of texts, not {value!r}')
-        yield ExpectedAnswer(f'"{value.strip()}"', text=_flat(value))
+        yield ExpectedAnswer(f'"{value.strip()}"', text=flat_line(value.casefold()))
     # The places of a labelled collection: its turns, or its sessions where it has no turns.
     yield from map(_place, _list(entry, "gold_turns") or _list(entry, "gold_sessions"))
 
@@ -229,11 +224,6 @@ def _place(value: Any) -> ExpectedAnswer:
     except (KeyError, TypeError, ValueError):
         raise ValueError(f'a place needs "file", "start" and "end", not {value!r}') from None
     return ExpectedAnswer(str(span), span)
-
-
-def _flat(text: str) -> str:
-    """Text for comparison: without case, every run of white space as one space."""
-    return flat_line(text.casefold())
 
 
 def cover(hits: Iterable[Hit], expected: tuple[ExpectedAnswer, ...]) -> list[frozenset[int]]:

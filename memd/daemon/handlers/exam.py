@@ -54,7 +54,7 @@ async def _graded(ctx: HandlerContext, asking: Ask, asked: list[exam.ExamQuestio
     reasons = await ctx.read(lambda: [_impossible(ctx, asking, question) for question in asked])
     checked = list(zip(asked, reasons, strict=True))
     sound = [question for question, why in checked if not why]
-    bad = bad + [exam.problem_of(question.line, why) for question, why in checked if why]
+    bad = bad + [{"line": question.line, "why": why} for question, why in checked if why]
     bad.sort(key=itemgetter("line"))
     if not sound:
         raise UsageError("the exam has no question that can be asked", _problem_hint(bad))
