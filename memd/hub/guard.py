@@ -132,7 +132,7 @@ class HubGuard(HttpGuard):
     def _keep_pace(self, token: AccessToken, connection: GuestConnection | None) -> None:
         if not self._guest(token).pace.allows():
             raise wait(f"a token may make {self.settings.calls_per_second:,} calls a second")
-        if connection is not None and not connection.belongs_to(token.digest):
+        if connection is not None and not connection.others.add(connection, token.digest):
             raise wait("all the connections that a token may have are in use")
 
 
@@ -197,7 +197,7 @@ class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     def __init__(self, others: Connections, app_state: dict[str, Any], **given: Any) -> None:
         super().__init__(app_state={**app_state, CONNECTION: self}, **given)
         self.owner = NOBODY
-        self._others = others
+        self.others = others
         self._late: asyncio.TimerHandle | None = None
 
     @property
@@ -205,13 +205,9 @@ class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         """Whether no request is under way."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
-    def belongs_to(self, owner: str) -> bool:
-        """Count it as a token's; False where that has as many as it may have."""
-        return self._others.add(self, owner)
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._others.add(self, NOBODY)
+        self.others.add(self, NOBODY)
         self._start_clock()
 
     def data_received(self, data: bytes) -> None:
@@ -224,11 +220,11 @@ class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
-        self._others.remove(self)
+        self.others.remove(self)
         super().connection_lost(exc)
 
     def _start_clock(self) -> None:
-        self._late = self.loop.call_later(self._others.seconds, self.transport.abort)
+        self._late = self.loop.call_later(self.others.seconds, self.transport.abort)
 
     def _stop_clock(self) -> None:
         if self._late is not None:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -54,11 +55,9 @@ def reload(result: Result, args: Args) -> None:
 
 def _running() -> Result | None:
     """The running daemon's `hello`, or None."""
-    try:
-        with Client() as client:
-            return client.hello()
-    except NoDaemon:
-        return None
+    with suppress(NoDaemon), Client() as client:
+        return client.hello()
+    return None
 
 
 def _show_running(verb: str, json: bool) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import stat
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -202,11 +203,9 @@ def apply(change: Change, forget: bool = False) -> None:
 
 def _remove_dirs(made: list[str]) -> None:
     """Remove directories, the innermost first; one that has something else in it by now stays."""
-    for name in sorted(made, key=len, reverse=True):
-        try:
+    with suppress(OSError):
+        for name in sorted(made, key=len, reverse=True):
             Path(name).rmdir()
-        except OSError:
-            return
 
 
 # --- traces -------------------------------------------------------------------------------------------------------
