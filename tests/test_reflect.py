@@ -83,7 +83,7 @@ def test_who_does_not_observe_leaves_no_trace(memory: Client):
     memory.query("router fjord", observe=False)
     memory.get("sourdough", observe=False)
     memory.call("eval", {"self": True})
-    memory.query("zxqv unheard of word")
+    assert memory.query("zxqv wkrtp plughx")["verdict"] == "none"
     reflect(memory)
     with pytest.raises(UsageError, match="`observe` must be true or false"):
         memory.query("x", observe="no")
