@@ -422,7 +422,7 @@ def test_a_chunk_that_stands_out_in_meaning_is_never_none(lab: Lab, monkeypatch:
 
 def test_the_margin_is_that_of_chunks_that_are_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     index = lab.add(many(40) | {"MEMORY.md": "Quagga okapi tapir.\n"})
-    ask, joined = Ask("the quagga okapi tapir", ("agent",), today=TODAY), lookup.join
+    ask, joined = Ask("quagga okapi tapir", ("agent",), today=TODAY), lookup.join
 
     def margin() -> float:
         return find(lab.stores, [index], ask, parse(ask.query, TODAY, Filters())).by_workspace[index.id].margin

@@ -110,11 +110,19 @@ class SearchResult:
         # A meaning that agrees with the words, or is only its memory's, makes nothing less sure than they do alone.
         alone = agreed or best.parts.get("by_memory")
         sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if alone else nearness})
+        if sure >= certainty.WEAK:
+            return sure
         every = result.words or words
         # A rare word, a near spelling, a part of a word, or a chunk that stands out, is more than nothing.
-        out = result.margin >= certainty.STANDS_OUT
-        some = out or (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
-        return max(sure, certainty.WEAK) if some else sure
+        some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
+        return certainty.WEAK if some or self._stands_out(best, result) else sure
+
+    def _stands_out(self, best: Candidate, result: WorkspaceResult) -> bool:
+        """Whether a chunk is much nearer than others to a question that says something; where all notes are English,
+        in English."""
+        if result.margin < certainty.STANDS_OUT or result.meaning is None:
+            return False
+        return self.question.says_something or result.meaning.in_foreign(best.index) is not None
 
     def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:
         """Whether a question in prose has nothing but a match in code or a path for it: "my cat" is no `cat ~/x`."""
@@ -261,8 +269,7 @@ def _search_by(
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
         cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk in rows]
         if cosines and heard.scales.holds:
-            nearness = heard.nearness(cosines[0])
-            margin = heard.margin(cosines) if question.says_something or heard.in_foreign(index) else 0.0
+            nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
         # The verdict goes by the question as it was asked.
         moved = heard.moved(index, list(pool.cosines), signals.doubt_of(words.earned if words is not None else None))
         if moved is not heard:
