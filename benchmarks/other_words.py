@@ -1,6 +1,8 @@
 """Questions in other words than the notes': how often the right section is among the first, and what memd calls it.
 
-python benchmarks/other_words.py [--keep DIR] [--mode hybrid] [--half judge] [--misses] [--json FILE]
+python benchmarks/other_words.py [--keep DIR] [--mode hybrid] [--half judge] [--flat] [--misses] [--json FILE]
+
+With `--flat` the daily notes have lost their headings: a day is one list, as many agents write it.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 from collection import load
 from home import Home, workplace
+from places import turns
 
 from memd.exam import LineSpan
 from memd.protocol.client import Client
@@ -30,8 +34,8 @@ def main() -> None:
         row["id"]: row["half"] for row in map(json.loads, (FOLDER / "all_questions.jsonl").open(encoding="utf-8"))
     }
     figures: dict[str, Counter[str]] = {}
-    collection = load(FOLDER)
     with workplace(options.keep) as place, Home(place / "home") as home:
+        collection = load(flattened(place / "flat") if options.flat else FOLDER)
         client = start(home, [(stack.ns, stack.root) for stack in collection.haystacks])
         for stack in collection.haystacks:
             others = [one for other in collection.haystacks if other is not stack for one in other.questions]
@@ -40,7 +44,8 @@ def main() -> None:
                 if options.half in ("", half):
                     asked = ask(client, stack.ns, question.text, options.mode)
                     place_of = rank(asked["hits"], question.sessions)
-                    count(figures.setdefault(f"{stack.name} {half}", Counter()), asked["verdict"], place_of)
+                    read = turns([stack.found(hit) for hit in asked["hits"]], question.sessions)["any@2k"]
+                    count(figures.setdefault(f"{stack.name} {half}", Counter()), asked["verdict"], place_of, read)
                     if options.misses and (place_of > PLACES[1] or asked["verdict"] == "none"):
                         print(f"{question.id} {asked['verdict']:5} {place_of:2} {question.text}")
             strangers = figures.setdefault(f"{stack.name} strangers", Counter())
@@ -56,9 +61,30 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--mode", default="hybrid")
     parser.add_argument("--half", default="", choices=["", "fit", "judge"])
+    parser.add_argument("--flat", action="store_true")
     parser.add_argument("--misses", action="store_true")
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
+
+
+def flattened(folder: Path) -> Path:
+    """A copy of the collection whose daily notes have no headings but the day; the wanted lines move with them."""
+    rmtree(folder, ignore_errors=True)
+    copytree(FOLDER, folder)
+    kept: dict[tuple[str, str], list[int]] = {}
+    for path in folder.glob("*/memory/*.md"):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        numbers = [n for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("## ")]
+        path.write_text("".join(f"{lines[n - 1]}\n" for n in numbers), encoding="utf-8")
+        kept[path.parts[-3], f"memory/{path.name}"] = numbers
+    rows = [json.loads(line) for line in (FOLDER / "all_questions.jsonl").open(encoding="utf-8")]
+    for row in rows:
+        for gold in row["gold_sessions"]:
+            numbers = kept.get((row["haystack"], gold["file"]), [])
+            places = [at for at, n in enumerate(numbers, 1) if gold["start"] <= n <= gold["end"]]
+            gold.update({"start": places[0], "end": places[-1]} if places else {})
+    (folder / "all_questions.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return folder
 
 
 def start(home: Home, workspaces: list[tuple[str, Path]], **settings: str) -> Client:
@@ -84,12 +110,14 @@ def rank(hits: list[dict[str, Any]], gold: Sequence[LineSpan]) -> int:
     return min((sections.index((hit["path"], hit["key"])) + 1 for hit in covering), default=99)
 
 
-def count(counts: Counter[str], verdict: str, place: int) -> None:
+def count(counts: Counter[str], verdict: str, place: int, read: float = 0) -> None:
+    """Count an answer; `read`: whether the right lines stand in its first 2,000 characters."""
     counts.update(["questions", verdict, *(f"first {most}" for most in PLACES if place <= most)])
+    counts["any@2k"] += round(read)
 
 
 def table(figures: dict[str, Counter[str]]) -> str:
-    columns = [*(f"first {most}" for most in PLACES), "found", "weak", "none"]
+    columns = [*(f"first {most}" for most in PLACES), "any@2k", "found", "weak", "none"]
     lines = [f"{'':16}" + "".join(f"{column:>9}" for column in columns) + f"{'questions':>11}"]
     for name, counts in figures.items():
         shares = "".join(f"{counts[column] / counts['questions']:9.2f}" for column in columns)

@@ -54,8 +54,16 @@ def test_a_title_is_the_most_telling_of_front_matter_heading_and_name(
 
 def test_generic_words_dates_and_times_tell_nothing_and_a_single_other_word_does() -> None:
     generic = ("Summary", "## Notes", "Next", "Lessons learned", "What we learned", "2026-02-14", "14:27", "", "Résumé")
+    days = (
+        "2026-01-06(火)",
+        "2026年1月6日 火曜日",
+        "1月6日 周二",
+        "2026년 1월 6일 화요일",
+        "mardi 6 janvier 2026",
+        "Di, 6.1.2026",
+    )
     telling = ("Summary of the trip to Rome", "ErsatzTV", "14:27 Router", "Notes on bread", "Will", "庭のまとめ")
-    assert [title for title in generic if is_telling(title)] == []
+    assert [title for title in (*generic, *days) if is_telling(title)] == []
     assert [title for title in telling if not is_telling(title)] == []
 
 

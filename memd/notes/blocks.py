@@ -38,6 +38,8 @@ def in_one_go(pieces: Pieces[T]) -> T:
 
 MAX_CHUNK = 600
 """Characters; only a single unbreakable line may be longer. Pairs join below it, so the mean is about 400."""
+FLAT_LIST = 250
+"""The same for a list without a telling heading: its items are about many things."""
 
 PIECE = 32_768
 """Characters that are parsed in one go where the text allows."""
@@ -59,6 +61,8 @@ class Block:
     prose: bool = True
     cut_from: int = -1
     """For a piece of a block that was too long: the start of that block."""
+    item: bool = False
+    """Whether it is an item of a list, or a piece of one."""
 
 
 class LineOffsets:
@@ -193,9 +197,9 @@ def _item(item: _Node, text: str, lines: LineOffsets, first: int) -> Iterator[Bl
     start, end = _span(item, text, lines, first)
     inner = list(_walk(item.children, text, lines, first)) if end - start > MAX_CHUNK else []
     if not inner:
-        yield Block(start, end)
+        yield Block(start, end, item=True)
     for nth, block in enumerate(inner):
-        yield Block(start if nth == 0 else block.start, block.end, 0, "", block.prose, block.cut_from)
+        yield Block(start if nth == 0 else block.start, block.end, 0, "", block.prose, block.cut_from, item=True)
 
 
 def _span(node: _Node, text: str, lines: LineOffsets, first: int) -> tuple[int, int]:
@@ -237,13 +241,14 @@ def _fit(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 # --- chunks -------------------------------------------------------------------------------------------------
 
 
-def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
+def chunk_spans(text: str, blocks: Sequence[Block], flat: bool = False) -> list[tuple[int, int]]:
     """The chunks of the blocks below one heading, as spans of the text.
 
     Packing from the top would move every border behind an inserted line. Instead the shortest pair of neighbours
     joins first, as long as it fits; the text breaks ties. Whether two blocks join depends only on their
     surroundings, so an edit leaves distant chunks, and their vectors, alone. A piece of a split block joins only
-    other pieces of that block: a hit shows whole lines, and a chunk across two long lines would show both.
+    other pieces of that block: a hit shows whole lines, and a chunk across two long lines would show both. A `flat`
+    list has no heading that tells what its items are about.
     """
     starts = [block.start for block in blocks]
     ends = [block.end for block in blocks]
@@ -257,7 +262,7 @@ def chunk_spans(text: str, blocks: Sequence[Block]) -> list[tuple[int, int]]:
         if left < 0 or right >= len(blocks) or blocks[left].cut_from != blocks[right].cut_from:
             return
         start, end = starts[left], ends[right]
-        if end - start <= MAX_CHUNK:
+        if end - start <= (FLAT_LIST if flat and blocks[left].cut_from < 0 else MAX_CHUNK):
             heapq.heappush(heap, (end - start, crc32(text[start:end].encode("utf-8", "surrogatepass")), left, end))
 
     for right in range(1, len(blocks)):

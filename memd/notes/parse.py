@@ -9,8 +9,8 @@ from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names, read
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
 
-FORMAT = 7
-"""Version of the parse result; a new number parses every note again. (7: titles tell what a memory is about.)"""
+FORMAT = 8
+"""Version of the parse result; a new number parses every note again. (8: shorter chunks of lists without headings.)"""
 
 SECTION_LEVEL = 2
 TOPIC_INDEX, GENERAL = "specialized knowledge", "general project knowledge"
@@ -146,7 +146,8 @@ def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared
             while above and above[-1][0] >= heading.level:
                 above.pop()
             above.append((heading.level, heading.title))
-        for start, end in _with_headings(text, headings, body):
+        flat = all(block.item for block in body) and not any(names.is_telling(title) for _, title in above)
+        for start, end in _with_headings(text, headings, body, flat):
             yield Chunk(
                 text=text[start:end],
                 start_line=lines.number(start),
@@ -172,14 +173,14 @@ def _outside_topic_index(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     yield run
 
 
-def _with_headings(text: str, headings: list[Block], body: list[Block]) -> list[tuple[int, int]]:
+def _with_headings(text: str, headings: list[Block], body: list[Block], flat: bool) -> list[tuple[int, int]]:
     """The body's chunks; the first one starts at the heading."""
     if not headings:
-        return chunk_spans(text, body)
+        return chunk_spans(text, body, flat)
     if not body:
         return [(headings[0].start, headings[-1].end)]
     opened = [Block(headings[0].start, body[0].end, cut_from=body[0].cut_from), *body[1:]]
-    return chunk_spans(text, opened)
+    return chunk_spans(text, opened, flat)
 
 
 class ParseCache:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.models import Note
-from memd.notes.blocks import MAX_CHUNK
+from memd.notes.blocks import FLAT_LIST, MAX_CHUNK
 from memd.notes.parse import parse
 from memd.notes.read import SkippedFile, read_file
 
@@ -173,6 +173,23 @@ def test_an_edit_moves_only_the_chunks_near_it():
         edited = [*paragraphs[:place], paragraphs[place] + " And more.", *paragraphs[place + 1 :]]
         assert len(chunks(inserted) - before) <= 4
         assert len(chunks(edited) - before) <= 4
+
+
+def test_a_list_without_a_telling_heading_has_shorter_chunks():
+    items = "".join(f"- {word} is what this line of the day is about, and no other one is.\n" for word in "abcdefghij")
+
+    def longest(above: str, below: str = "") -> int:
+        (memory,) = parse("memory/2026-02-14.md", f"{above}\n{items}{below}").memories
+        assert "".join(chunk.text for chunk in memory.chunks).count("- ") == 10 + below.count("- ")
+        return max(len(chunk.text) for chunk in memory.chunks)
+
+    flat = ("# 2026-02-14\n", "## Notes\n", "# 2026-02-14\n\n## 14:27\n", "")
+    assert all(max(map(len, items.splitlines())) < longest(above) <= FLAT_LIST for above in flat)
+    for sentences in (20, 40):
+        one = longest("# 2026-02-14\n", "- " + "A sentence of a long item. " * sentences)
+        assert one > FLAT_LIST, "the sentences of one item belong together"
+    assert longest("## The garden\n") > FLAT_LIST
+    assert longest("# 2026-02-14\n", "\nThat was the day.\n") > FLAT_LIST, "a text about its list"
 
 
 def test_crlf_and_lone_carriage_returns_keep_lines_right():

@@ -410,6 +410,21 @@ def test_a_question_is_moved_as_far_as_its_words_are_in_doubt(lab: Lab) -> None:
     assert heard.moved(index, nearest, 1.0) is heard, "one has gone"
 
 
+def test_a_chunk_that_waits_for_the_other_model_is_unknown_not_judged_by_the_first(lab: Lab) -> None:
+    index = lab.add(many(60))
+    heard, _ = meaning.question_vector(lab.stores, "the train to the fjord")
+    lab.stores.use_multilingual(Narrow())
+    other = lab.stores.multilingual
+    assert heard is not None and other is not None
+    made, *waiting = lab.unembedded(other)
+    ingest.save_vectors(lab.stores, other, [made], other.embedder.embed([made["text"]]))
+    asked = replace(heard, foreign=meaning.ForeignVector(lab.stores, other, "der Zug zum Fjord", "de"))
+    assert np.isnan(asked.cosines(index, [row["id"] for row in waiting])).all()
+    assert [chunk for chunk, _ in asked.nearest(index, 50, None, Filters())] == [made["id"]]
+    english = replace(heard, foreign=meaning.ForeignVector(lab.stores, other, "the train to the fjord", ""))
+    assert not np.isnan(english.cosines(index, [row["id"] for row in waiting])).any()
+
+
 def test_a_chunk_that_stands_out_in_meaning_is_never_none(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     index, ask = lab.add(many(40)), Ask("marble statue pillar", ("agent",), today=TODAY)
     found = find(lab.stores, [index], ask, parse(ask.query, TODAY, Filters()))

@@ -202,14 +202,14 @@ class QuestionVector:
     def _of_both(
         self, index: WorkspaceIndex, chunks: Sequence[int], cosines: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The cosines of this model, and of the other one where that speaks for a chunk."""
+        """The cosines of this model, and of the other one where that speaks for a chunk: NaN until it has a vector."""
         if (other := self.in_foreign(index)) is None:
             return cosines
         foreign, vectors = other
         near = foreign.model.embedder.scale.questions.near(foreign.cosines(index, vectors, chunks))
         # As the cosines of this model that say the same.
         alike = self.scale.unrelated + near * (self.scale.related - self.scale.unrelated)
-        return np.where(np.isnan(alike), cosines, alike)
+        return np.where(foreign.speaks_for(index, chunks), alike, cosines)
 
 
 def _languages(index: WorkspaceIndex, chunks: Sequence[int]) -> Languages:
