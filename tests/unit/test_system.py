@@ -25,10 +25,13 @@ from memd.daemon.process import system
 from memd.daemon.watching import watcher
 from memd.daemon.watching.watcher import Watcher
 from memd.errors import MemdError
+from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import mirror
+from memd.indexer.store.own_stores import OwnStores
 from memd.models import Workspace
 from memd.protocol import start
 from tests.conftest import PATIENCE
+from tests.lab import Lab
 
 
 def test_the_user_at_the_other_end_is_known_by_either_way():
@@ -47,7 +50,7 @@ def test_memory_is_told_without_proc(monkeypatch, tmp_path):
 
 
 def test_vectors_are_shared_by_a_file_where_there_are_none_in_memory(monkeypatch):
-    monkeypatch.setattr(mirror, "_in_memory", lambda: False)
+    monkeypatch.delattr(os, "memfd_create", raising=False)
     own = mirror.Mirror(2)
     own.add([7], np.array([[0.6, 0.8]], np.float32))
     path = own.place.path
@@ -56,6 +59,18 @@ def test_vectors_are_shared_by_a_file_where_there_are_none_in_memory(monkeypatch
     assert len(seen) == 1 and seen.take([7]).tolist() == own.take([7]).tolist()
     del seen, own
     assert not path.exists()
+
+
+def test_a_start_removes_the_file_of_vectors_that_a_killed_daemon_left(monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    lab = Lab(tmp_path, HashEmbedder())
+    left = lab.add({"MEMORY.md": "ErsatzTV plays on the old box.\n"}).mirror.place.path
+    assert left.is_relative_to(tmp_path)
+    lab.close()
+    # A kill runs no finalizer: the file stays.
+    left.write_bytes(b"vectors")
+    OwnStores(tmp_path / "state").close()
+    assert not left.exists()
 
 
 def test_a_process_is_known_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):

@@ -64,17 +64,15 @@ class MirrorPlace(NamedTuple):
     serial: int
 
 
-def _in_memory() -> bool:
-    """Whether the system has files in memory that other processes can open."""
-    return hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
-
-
-def _shared_file() -> tuple[int, Path]:
-    """A file of this process, and where others of the same user can open it while this one lives."""
-    if hasattr(os, "memfd_create") and _in_memory():
+def _shared_file(folder: Path | None) -> tuple[int, Path]:
+    """A file of this process, and where others of the same user can open it while this one lives: in memory, where the
+    system has such files, or in the folder."""
+    if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("memd-mirror")
         return descriptor, Path(f"/proc/{os.getpid()}/fd/{descriptor}")
-    descriptor, name = tempfile.mkstemp(prefix="memd-mirror-")
+    if folder is not None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix="memd-mirror-", dir=folder)
     return descriptor, Path(name)
 
 
@@ -89,10 +87,10 @@ class _Order(NamedTuple):
 class Mirror:
     """Unit vectors by chunk number."""
 
-    def __init__(self, dims: int, model: int = 0) -> None:
-        descriptor, path = _shared_file()
+    def __init__(self, dims: int, model: int = 0, folder: Path | None = None) -> None:
+        descriptor, path = _shared_file(folder)
         self._open(descriptor, dims, model)
-        if not _in_memory():
+        if not path.is_relative_to("/proc"):
             weakref.finalize(self, path.unlink, missing_ok=True)
         os.ftruncate(self._descriptor, ROWS_AT)
         self._header = np.frombuffer(mmap.mmap(self._descriptor, HEADER), np.int64)

@@ -345,7 +345,7 @@ class OwnStores(Stores):
 
     def read_mirror(self, number: int, model: ActiveModel) -> Mirror:
         """The vectors of a workspace made by a model, as the ledger has them."""
-        mirror = Mirror(model.embedder.dims, model.id)
+        mirror = Mirror(model.embedder.dims, model.id, self.folder / BUILDING)
         for part in vector_table.of_workspace(self.ledger.latest, model.id, number, mirror.dims):
             mirror.add(*part)
         return mirror
