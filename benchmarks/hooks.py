@@ -109,9 +109,13 @@ def _spoken(home: Home, prompt: str) -> bytes:
 
 
 def _prompts(workspace: Path, count: int, seed: int = SEED) -> list[str]:
-    """The text of notes, one or two sentences of it, and each third time a request."""
+    """The English text of notes, one or two sentences of it, and each third time a request.
+
+    The first prompt in another language would have all notes embedded once more, beside what is measured.
+    """
     notes = sorted((workspace / "memory").glob("2*.md"))
     lines = [line for note in notes for line in note.read_text().splitlines() if line[:1].isalpha() and len(line) > 60]
+    lines = [line for line in lines if line.isascii()]
     chosen = random.Random(seed).sample(lines, count)
     return [f"{REQUESTS[nth % len(REQUESTS)]} {nth}" if nth % 3 == 0 else line for nth, line in enumerate(chosen)]
 
