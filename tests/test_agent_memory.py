@@ -86,6 +86,18 @@ def test_a_name_that_two_directories_could_have_is_bound_to_none(person, tmp_pat
     assert "not clear which directory" in done.stderr and "nothing new" in done.stdout
 
 
+ABOUT_ONE = ["--glob=*.md", "--ns=mine", "--exclude=x/", "--project=app", "--preset=obsidian", "--follow", "app"]
+
+
+@pytest.mark.parametrize("given", ABOUT_ONE)
+def test_what_is_said_of_one_directory_is_refused_beside_what_agents_keep(person, tmp_path, given):
+    (tmp_path / "app").mkdir()
+    write_notes(claude_folder(tmp_path, tmp_path / "app"), {"MEMORY.md": KEY})
+    done = person.run("add", "--claude-memory", given, cwd=tmp_path)
+    assert done.returncode == 2 and "leave the other options out" in done.stderr
+    assert "claude:app is watched now" in person.run("add", "--claude-memory", cwd=tmp_path).stdout
+
+
 def test_what_other_agents_keep_is_found_too(person, tmp_path):
     project = tmp_path / "app"
     project.mkdir()

@@ -31,6 +31,7 @@ MOST_SEEN = 20_000
 WAITS, WAIT_SECONDS = 600, 0.1
 KEEPING = {name.partition("-")[0]: agent for name, agent in AGENTS.items() if agent.memory}
 """The agents that keep notes by themselves: `claude`, `codex`, …."""
+OF_ONE_DIRECTORY = ("ns", "globs", "follow", "exclude", "gitignore", "project", "preset")
 app = typer.Typer()
 workspace_app = command_group(app, "workspace", "Sets a directory of notes up.")
 ns_app = command_group(app, "ns", "The workspaces by another name.", hidden=True)
@@ -39,6 +40,9 @@ ns_app = command_group(app, "ns", "The workspaces by another name.", hidden=True
 def _prepare(args: Args) -> None:
     args["agents"] = [name for name in KEEPING if args[f"{name}_memory"]]
     if args["agents"]:
+        if args["path"] != "." or any(args[name] for name in OF_ONE_DIRECTORY):
+            why = f"--{args['agents'][0]}-memory takes folders as they are, each with its own name, files and project"
+            raise UsageError(why, "leave the other options out; with them, one folder at a time: memd add DIR")
         return
     place = Path(args["path"]).resolve()
     if not place.exists() and not args["force"]:
