@@ -13,12 +13,14 @@ import pytest
 
 from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing import ingest
+from memd.indexer.indexing.read_files import changed_paths
+from memd.indexer.indexing.scan import scan
 from memd.indexer.record import actions, history
 from memd.indexer.writing import write_files
 from memd.protocol.client import Client
 from tests.conftest import NOTES, PATIENCE, Home, write_notes
 from tests.faults.agreement import serve
-from tests.written import opened, sync
+from tests.written import MAX_BYTES, opened, sync
 
 DAY = "memory/2026-02-15.md"
 GARDEN = "2026-02-15#garden"
@@ -187,6 +189,39 @@ def test_a_renamed_file_is_not_lost(client: Client, workspace: Path) -> None:
         assert (renamed["what"], renamed["paths"]) == ("file-renamed", [DAY, "memory/2026-02-14.md"])
         assert not renamed["undoable"]
     assert client.log(key="sourdough", what="file-renamed")["entries"] == []
+
+
+@pytest.mark.parametrize("seen", ["before", "twice"])
+def test_a_file_that_is_renamed_while_files_are_listed_is_not_lost(tmp_path: Path, seen: str) -> None:
+    root, new_name = write_notes(tmp_path / "agent"), "memory/2026-02-14.md"
+    stores, index = opened(tmp_path / "state", root)
+    sync(stores, index)
+    # What was written a moment ago is read again. A list of many files may have a name, or two, that is no longer so.
+    listed = changed_paths(index, scan(index.workspace)) if seen == "before" else {new_name}
+    (root / DAY).rename(root / new_name)
+    ingest.apply(stores, index, listed, MAX_BYTES)
+    ingest.apply(stores, index, changed_paths(index, scan(index.workspace)), MAX_BYTES)
+    done = stores.ledger.reader.execute("SELECT what, detail FROM actions").fetchall()
+    assert [(row["what"], json.loads(row["detail"])["paths"]) for row in done] == [("file-renamed", [DAY, new_name])]
+    (garden,) = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'garden'").fetchall()
+    assert [one.number for one in history.versions(stores.ledger.reader, garden["id"])] == [1]
+    stores.close()
+
+
+def test_a_renamed_folder_with_most_of_the_files_is_not_taken_for_a_loss(tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "agent", {f"memory/old/{n}.md": f"## S{n}\n\nnumber {n}\n" for n in range(200)})
+    stores, index = opened(tmp_path / "state", root)
+    sync(stores, index)
+    before = stores.ledger.reader.execute("SELECT slug, id FROM memories ORDER BY id").fetchall()
+    (root / "memory/old").rename(root / "memory/new")
+    paths = changed_paths(index, scan(index.workspace))
+    while paths:
+        done = ingest.apply(stores, index, paths, MAX_BYTES)
+        assert not done.held and not index.held
+        paths = set(done.restless)
+    assert stores.ledger.reader.execute("SELECT slug, id FROM memories ORDER BY id").fetchall() == before
+    assert {row["what"] for row in stores.ledger.reader.execute("SELECT what FROM actions")} == {"file-renamed"}
+    stores.close()
 
 
 def test_the_log_of_a_memory_has_everything_that_was_undone(client: Client, workspace: Path) -> None:

@@ -153,6 +153,7 @@ class _Batches:
 
     def _save(self, batch: FileBatch) -> Iterator[None]:
         """Bring the ledger in step with a batch."""
+        batch.add_old_names(self.index)
         # What others found may be newer, and may not be all of it.
         self.report.restless += batch.restless + batch.drop_outdated(self.index)
         if batch.removed and not self.accept_missing:
@@ -211,16 +212,22 @@ class _Batches:
 
 
 def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
-    """Hold the memories of files that vanished in a mass, or with their directory."""
+    """Hold the memories of files that vanished in a mass, or with their directory; what was renamed has not."""
     result = scan(index.workspace)
     root, index.missing = index.workspace.root, result.missing
+    new_names = {seen.inode: path for path, seen in result.files.items() if path not in index.files}
+    moved = {path: new_names[row.inode] for path, row in index.files.items() if row.inode in new_names}
     # What is there and left out was excluded by a person.
-    vanished = [path for path in index.files.keys() - result.files.keys() if not os.path.lexists(root / path)]
+    gone = index.files.keys() - result.files.keys() - moved.keys()
+    vanished = [path for path in gone if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
     index.held = frozenset(vanished if many or result.missing else ())
     if index.held:
         report.held = len(vanished)
-        batch.removed = [path for path in batch.removed if path not in index.held]
+    # A renamed file finds its memories if both of its names are read together.
+    apart = {path: moved[path] for path in batch.removed if path in moved and moved[path] not in batch.known}
+    report.restless += [*apart, *apart.values()]
+    batch.removed = [path for path in batch.removed if path not in index.held | apart.keys()]
 
 
 def _count(report: IngestReport, batch: FileBatch) -> None:

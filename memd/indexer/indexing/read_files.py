@@ -57,6 +57,15 @@ class FileBatch:
     known: dict[str, FileRow | None] = field(default_factory=dict)
     """The row that the index knew of each path when it was read."""
 
+    def add_old_names(self, index: OwnIndex) -> None:
+        """Remove the old names of new files along with them: who lists files while one is renamed may see it twice."""
+        old_names = {row.inode: path for path, row in index.files.items() if path not in self.known}
+        for row in [row for path, (row, _) in self.notes.items() if self.known[path] is None]:
+            old = old_names.get(row.inode)
+            if old is not None and not os.path.lexists(index.workspace.root / old):
+                self.known[old] = index.files[old]
+                self.removed.append(old)
+
     def drop_outdated(self, index: OwnIndex) -> list[str]:
         """Leave out what somebody else has indexed since it was read, and what is gone by now; returns those paths.
 
