@@ -15,16 +15,17 @@ from memd.daemon.embedding.backlog import VectorBacklog
 from memd.daemon.embedding.thread import FIRST_TOKENS, Embedding
 from memd.daemon.handlers import handler_context
 from memd.daemon.handlers.handler_context import HandlerContext
-from memd.daemon.handlers.search import query
+from memd.daemon.handlers.search import query, why_not
 from memd.daemon.handlers.server import _model_status
 from memd.daemon.process.health import Health
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
+from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import HashEmbedder, OnnxEmbedder, load_embedder
 from memd.indexer.store import vector_table
 from memd.indexer.store.vector_table import embedded_text
 from memd.models import Workspace
-from memd.protocol.methods.search import QueryRequest
+from memd.protocol.methods.search import QueryRequest, WhyNotRequest
 from tests.lab import Lab, Narrow
 
 LARGE, SMALL = 40, 11
@@ -251,6 +252,49 @@ def test_words_answer_in_another_language_while_its_vectors_are_not_made(
         assert why[-1], "now it makes vectors"
         assert loop.run_until_complete(ask("the smew", 3_600))[1] == []
         assert (ctx.embedding.backlog.steps()[0][2], ctx.embedding.pending) == (2 * SMALL, 2 * SMALL + LARGE)
+    finally:
+        ctx.worker.stop(10)
+        loop.close()
+
+
+def test_what_meaning_lacks_is_said_by_why_not_and_to_a_question_in_english(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    german = "Wir haben uns für die Apfelbäume entschieden, weil sie nicht so groß werden."
+    lab.save({"MEMORY.md": f"## Garten\n\n{german}\n"}, "small")
+    loop = asyncio.new_event_loop()
+    ctx = HandlerContext(Settings(daemon=DaemonSettings(readers=0)), lab.stores, loop, lambda: None)
+    ctx.embedding.multilingual, ctx.embedding.phase = True, "ready"
+    ctx.worker.start()
+    passages = {"small": "memory/2020-01-02.md", "large": "memory/2026-01-02.md"}
+
+    def why(ns: str, mode: str = "hybrid") -> list[str]:
+        """Why a question went without its meaning, as `query` and as `why_not` say it."""
+        said = []
+        for method, request in (
+            (query, QueryRequest(query="the smew", ns=(ns,), mode=mode, sync="none")),
+            (why_not, WhyNotRequest(query="the smew", ns=(ns,), mode=mode, file=passages[ns], line=3)),
+        ):
+            own = ctx.for_call(None)
+            loop.run_until_complete(method(own, request, None))  # type: ignore[operator]
+            fresh = own.freshness()
+            assert fresh["degraded"] == (["vectors"] if "unheard" in fresh else [])
+            said.append(fresh.get("unheard", ""))
+        return said
+
+    def load(folder: Path) -> Narrow:
+        assert why("small") == ["the model for other languages is still loading or at work"] * 2
+        assert why("large") == ["", ""], "all of it is in English"
+        assert not lab.stores.index("small").multilingual, "nobody asked in another language"
+        return Narrow()
+
+    try:
+        monkeypatch.setattr(multilingual, "load", load)
+        ctx.embedding._load_multilingual()
+        assert lab.stores.multilingual is not None and why("small") == ["", ""]
+        lab.stores.use_no_model()
+        assert why("small") == ["the model is still loading"] * 2
+        assert why("small", mode="text") == ["", ""], "meaning was not wanted"
     finally:
         ctx.worker.stop(10)
         loop.close()

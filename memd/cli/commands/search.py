@@ -73,6 +73,7 @@ def why_not(result: Result, args: Args) -> None:
     if result.get("best") and not (shown and result["rank"] == 1):
         lines += ["", _beside_best(result)]
     console.text("\n".join(lines) + "\n")
+    console.note(*hits.degraded(result))
 
 
 def _beside_best(result: Result) -> str:

@@ -77,6 +77,8 @@ class Embedding:
         self.backlog = VectorBacklog(self.stores)
         self.multilingual = multilingual.is_wanted(settings)
         """Whether notes and questions in other languages get vectors of their own, with a model for them."""
+        self.loads_multilingual = False
+        """Whether that model is needed and not there yet."""
         self._opened: VectorsSettings | None = None
         """The settings of the place where the collections are."""
         self._swept = False
@@ -403,6 +405,7 @@ class Embedding:
             self._write(self.stores.ledger.transact, catalog.save_languages, languages, turn=Turn.BACKGROUND)
         if not vector_table.any_multilingual(self.stores.ledger.reader):
             return
+        self.loads_multilingual = True
         try:
             embedder = multilingual.load(self.model_folder)
         except ModelUnavailable as error:
@@ -410,6 +413,7 @@ class Embedding:
             self.health.set("languages", error.message, error.hint or "memd doctor")
             return
         self._write(self.stores.use_multilingual, embedder)
+        self.loads_multilingual = False
         self.recount()
         log.info("model ready name=%s dims=%d pending=%d", embedder.name, embedder.dims, self.pending)
 

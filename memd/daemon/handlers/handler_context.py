@@ -363,11 +363,11 @@ class HandlerContext:
         """
         self.embedding.backlog.asked([self.stores.index(name).id for name in ns])
         language = foreign_language(text)
-        if not self.embedding.multilingual or not language:
+        if not self.embedding.multilingual or not (language or self.embedding.loads_multilingual):
             return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
         waiting = await self.read(self._foreign_to, waiting, text)
-        if new := tuple(index.workspace.ns for index in waiting if not index.multilingual):
+        if language and (new := tuple(index.workspace.ns for index in waiting if not index.multilingual)):
             signs = ", ".join(signs_of(text, language)[:MOST_SIGNS])
             why = f"{language}: a question of {date.today()}{f' ({signs})' if signs else ''}"
             await self.write(tasks.mark_multilingual, self.stores, new, why)
@@ -386,7 +386,10 @@ class HandlerContext:
         return ready
 
     def _foreign_to(self, indexes: Sequence[OwnIndex], text: str) -> list[OwnIndex]:
-        """The workspaces to which a question is in another language: what their English notes say is not foreign."""
+        """The workspaces to which a question is in another language: what their English notes say is not foreign. To
+        one in English, those with notes in another language."""
+        if not foreign_language(text):
+            return [index for index in indexes if catalog.first_foreign(self.stores.ledger.reader, index.id)]
         return [index for index in indexes if index.multilingual or is_foreign_to(self.stores, index, text)]
 
     def _lacks_languages(self, waiting: Sequence[OwnIndex]) -> bool:

@@ -212,10 +212,13 @@ async def why_not(ctx: HandlerContext, request: methods.WhyNotRequest, call: Inc
     indexes = [ctx.stores.index(ns) for ns in ask.ns]
     index = next((index for index in indexes if keys.inside(index, request.file) in index.files), indexes[0])
     await ctx.catch_up()
+    ns, path = index.workspace.ns, keys.inside(index, request.file) or request.file
     if ask.mode != "text":
         await ctx.model_loaded()
-    path = keys.inside(index, request.file) or request.file
-    return {"ns": index.workspace.ns, **await ctx.read(explain_absence, ctx.stores, index, path, request.line, ask)}
+        await ctx.meaning_ready(ask.query, (ns,))
+    told = await ctx.read(explain_absence, ctx.stores, index, path, request.line, ask)
+    ctx.answer.unheard = told.pop("unheard", "")
+    return {"ns": ns, **told}
 
 
 @handles(methods.GetRequest)

@@ -31,6 +31,7 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
     if reasons := _filtered_by(stores, index, row, question):
         return {**passage, "reasons": reasons}
     found = search.rank(stores, [index], ask, question, also=[chunk])
+    passage["unheard"] = found.unheard
     own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
     if own is None:
         return {**passage, "reasons": ["it is not in the index yet: ask again in a moment"]}
