@@ -31,7 +31,7 @@ from memd.errors import StoreBroken
 from memd.indexer.store.lexicon import Lexicon
 from memd.indexer.store.lines import number_of
 from memd.indexer.store.postings import SETTLED, PostingCache
-from memd.indexer.store.segment import SHORT, PostingList
+from memd.indexer.store.segment import SHORT, PostingList, Segment
 from memd.indexer.store.text import LARGE, TextIndex, build, document
 from memd.models import Chunk
 from tests.faults.agreement import rounds
@@ -50,6 +50,35 @@ FIELDS = ("heading", "body", "exact")
 
 def chunk(text: str, *heading: str) -> Chunk:
     return Chunk(text, 1, 1, heading)
+
+
+def test_memory_is_counted_while_another_thread_opens_segments_and_reads_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, counted = TextIndex(tmp_path / "text"), Segment.memory
+    for number in (1, 2):
+        text.apply([(number, chunk("smew"))], ())
+    text.postings()
+    first, _ = text._segments._open.values()
+    text.apply([(3, chunk("smew"))], ())
+
+    def elsewhere(work: Callable[[], object]) -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    class Words(list[str]):
+        def __len__(self) -> int:
+            elsewhere(lambda: first.lexicon("exact"))
+            return super().__len__()
+
+    def memory(segment: Segment) -> int:
+        elsewhere(text.postings)
+        return counted.__get__(segment)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(first.lexicon("body"), "words", Words(["smew"]))
+    monkeypatch.setattr(Segment, "memory", property(memory))
+    assert text.memory > 0 and len(text._segments._open) == 3 and len(first._lexicons) == 2
 
 
 def test_words_that_a_small_index_is_asked_for_do_not_pile_up(tmp_path: Path) -> None:

@@ -38,10 +38,11 @@ safe_write.rewrite(Path(sys.argv[1]), lambda data: b"new text\\n")
 # --- what it writes ---------------------------------------------------------------------------------------------
 
 
-def test_an_append_follows_the_file_it_is_made_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["\nthree\n", "\r\nthree\r\n", "\nthree\r\n"])
+def test_an_append_follows_the_file_it_is_made_to(tmp_path: Path, text: str) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo")
-    written = safe_write.append(file, "\nthree\n")
+    written = safe_write.append(file, text)
     assert file.read_bytes() == b"\xef\xbb\xbfone\r\ntwo\r\n\r\nthree\r\n"
     assert (written.before, written.after) == (b"\xef\xbb\xbfone\r\ntwo", file.read_bytes())
 
