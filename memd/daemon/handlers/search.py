@@ -9,7 +9,7 @@ from typing import Any
 from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.writer.tasks import ShownMemories, read_files_first, reread_files, verify_text
-from memd.errors import LedgerDamaged, ModelUnavailable, NotFound, StoreBroken
+from memd.errors import ModelUnavailable, NotFound
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.from_files import search_files
@@ -18,6 +18,7 @@ from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
 from memd.indexer.record import history
+from memd.indexer.store.segment import TextBroken
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import as_of as as_of_view
 from memd.indexer.views import inventory, keys, past
@@ -187,9 +188,7 @@ async def repairing_text(
     """Read; text indexes that turn out to be torn are repaired first, rather than missing what they held."""
     try:
         return await ctx.read_elsewhere(work, *args, **kwargs)
-    except LedgerDamaged:
-        raise
-    except StoreBroken:
+    except TextBroken:
         # Those that cannot be opened, or all of them: what is torn inside is found only by reading everything.
         for ns in await ctx.read(_unopenable, ctx.stores, names) or names:
             await ctx.write(verify_text, ctx.worker, ns)
@@ -200,7 +199,7 @@ def _unopenable(stores: Stores, names: tuple[str, ...]) -> list[str]:
     def opens(ns: str) -> bool:
         try:
             return bool(stores.index(ns).text)
-        except StoreBroken:
+        except TextBroken:
             return False
 
     return [ns for ns in names if not opens(ns)]

@@ -21,13 +21,14 @@ from memd.daemon.process.health import Health, Stopping, log_failure
 from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, LOOKED, SAVED, UNEMBEDDED, UNLINKED, Events
 from memd.daemon.writer.ledger_guard import LedgerGuard
 from memd.daemon.writer.queue import Batch, Hints, IndexingJob, Task, TaskQueue, Turn, slices
-from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerMoved, MemdError
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.record import actions
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.segment import TextBroken
 from memd.indexer.writing import write_files
 from memd.models import FileStat, is_document
 
@@ -323,9 +324,7 @@ class Worker:
             self._behind.add(index.id)
             with self._wake:
                 self._hints.retry_later(batch.ns, batch.paths, RETRY_SECONDS)
-        except LedgerDamaged:
-            raise
-        except StoreBroken as error:
+        except TextBroken as error:
             log.error("%s", error)
             self.stores.renew_text(index)
             self.repair_text(index)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from memd.child import Child, ChildGone, link_to_parent, serve
-from memd.errors import LedgerDamaged, MemdError, StoreBroken
+from memd.errors import MemdError
 from memd.indexer.store import catalog, text
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
+from memd.indexer.store.segment import TextBroken
 
 log = logging.getLogger("memd.stores")
 
@@ -37,7 +38,7 @@ BATCH = 1_000
 
 
 def text_difference(stores: OwnStores, index: OwnIndex, deep: bool = True) -> tuple[list[int], list[int]]:
-    """The chunks that the text index lacks, and those that it has too many; StoreBroken when it cannot be read.
+    """The chunks that the text index lacks, and those that it has too many; TextBroken when it cannot be read.
 
     `deep`: whether all of it is read.
     """
@@ -58,9 +59,7 @@ def reconcile_text(
     stores.suspect_text(index)
     try:
         return _follow_ledger(stores, index, lacks_many, deep)
-    except LedgerDamaged:
-        raise
-    except StoreBroken as error:
+    except TextBroken as error:
         log.warning("ns=%s: put aside and built again: %s", index.workspace.ns, error)
         stores.renew_text(index)
         return _follow_ledger(stores, index, lacks_many, deep=False)

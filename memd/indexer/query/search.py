@@ -4,7 +4,6 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memd.errors import StoreBroken
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import is_small
 from memd.indexer.query import candidates, certainty, grep, hits, lookup, meaning, signals
@@ -14,6 +13,7 @@ from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import ServerAway
+from memd.indexer.store.segment import TextBroken
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import Answer, Ask, grouped
 
@@ -278,7 +278,7 @@ def _search_by(
             rows |= lookup.join(connection, pool.ids - rows.keys(), question.filters)
     elif not postings.count and catalog.has_chunks(connection, index.id):
         # A memd with another format makes it again: rather wait for that than miss all that it held.
-        raise StoreBroken("the text index is being made again", "memd status")
+        raise TextBroken("the text index is being made again", "memd status")
     undated = words
     if words is not None:
         undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words

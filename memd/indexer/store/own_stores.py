@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from memd.errors import StoreBroken
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
+from memd.indexer.store.segment import TextBroken
 from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.store.vectors import Collection, VectorStore, collection_name
@@ -188,11 +188,11 @@ class OwnStores(Stores):
         self.indexes = dict(self.indexes)
 
     def open_text(self, number: int) -> TextIndex:
-        """Open a text index; StoreBroken when it is damaged, or is not what the ledger says."""
+        """Open a text index; TextBroken when it is damaged, or is not what the ledger says."""
         text = TextIndex(self.text_folder(number))
         dirty, chunks = catalog.expected_text(self.ledger.latest, number)
         if not dirty and text.count() != chunks:
-            raise StoreBroken(f"the text index has {text.count()} of {chunks} chunks", "memd doctor --fix")
+            raise TextBroken(f"the text index has {text.count()} of {chunks} chunks", "memd doctor --fix")
         return text
 
     def has_text(self, index: OwnIndex) -> bool:
@@ -229,7 +229,7 @@ class OwnStores(Stores):
     def _swapped_text(self, number: int, fresh: Path, old: TextIndex | None) -> TextIndex:
         folder, aside = self.text_folder(number), fresh.with_name(f"{fresh.name}.old")
         if old is not None:
-            with suppress(StoreBroken):
+            with suppress(TextBroken):
                 # Opened before the folders change places, so that questions can go on with it.
                 old.postings()
         if folder.exists():

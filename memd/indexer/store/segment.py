@@ -91,13 +91,17 @@ NUMBERS, LINES = ".number.col", ".lines"
 """How the names of the chunks' numbers and of memd's own file of a segment end; Whoosh removes it with the others."""
 
 
+class TextBroken(StoreBroken):
+    """A text index cannot be read or written, and can be made again from the ledger."""
+
+
 @contextmanager
 def reading(what: str = "cannot be read", errors: tuple[type[Exception], ...] = TORN) -> Iterator[None]:
     """Any of these errors inside means that the files are damaged."""
     try:
         yield
     except errors as error:
-        raise StoreBroken(f"the text index {what}: {error!r}", "memd doctor --fix") from error
+        raise TextBroken(f"the text index {what}: {error!r}", "memd doctor --fix") from error
 
 
 class PostingList(NamedTuple):
@@ -194,14 +198,14 @@ class Segment:
         return None
 
     def verify(self) -> None:
-        """Read everything; StoreBroken when a file is damaged."""
+        """Read everything; TextBroken when a file is damaged."""
         with reading():
             self.lines.verify(self.size)
         for field in self.lengths:
             lexicon = self.lexicon(field)
             for term, count in zip(lexicon.words, lexicon.counts.tolist(), strict=True):
                 if len(self.held(field, term).docs) != count:
-                    raise StoreBroken(f"the text index is torn: {term!r} is not found", "memd doctor --fix")
+                    raise TextBroken(f"the text index is torn: {term!r} is not found", "memd doctor --fix")
 
     def lists(self, field: str) -> FieldLists:
         """Every list of a field; not kept."""

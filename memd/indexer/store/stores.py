@@ -107,7 +107,7 @@ class WorkspaceIndex(ABC):
     @property
     @abstractmethod
     def text(self) -> TextIndex:
-        """The text index; StoreBroken when it is damaged, or is not what the ledger says."""
+        """The text index; TextBroken when it is damaged, or is not what the ledger says."""
 
     @property
     @abstractmethod

@@ -18,7 +18,7 @@ from whoosh.filedb.filetables import FileFormatError
 from whoosh.reading import SegmentReader
 from whoosh.util.numeric import byte_to_length
 
-from memd.errors import DiskFull, StoreBroken
+from memd.errors import DiskFull
 from memd.failpoints import failpoint
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.language.lines import Line, read_lines
@@ -26,7 +26,7 @@ from memd.indexer.language.words import composed, only_terms, stems_of
 from memd.indexer.store import cache_folder
 from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
-from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, reading
+from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, TextBroken, reading
 from memd.models import Chunk
 
 FORMAT = 6
@@ -76,7 +76,7 @@ class TextIndex:
             return self._make()
         with _reading("cannot be opened"):
             if damage := cache_folder.broken(self.folder):
-                raise StoreBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
+                raise TextBroken(f"the text index is damaged: {damage}", "memd doctor --fix")
             opened = FileStorage(str(self.folder)).open_index(schema=SCHEMA)
             self._sweep(opened)
             return opened
@@ -231,7 +231,7 @@ class TextIndex:
         return set(postings.chunks[postings.live].tolist())
 
     def verify(self) -> None:
-        """Read every term and posting; StoreBroken when a file is damaged."""
+        """Read every term and posting; TextBroken when a file is damaged."""
         with _reading(), self._lock:
             # Opened anew: the open ones may have cached what the files no longer say.
             segments = [open_segment(self.folder, segment) for segment in self._index._segments()]
@@ -285,10 +285,10 @@ def document(chunk: Chunk) -> tuple[dict[str, list[str]], list[Line]]:
     return {"heading": heading, "body": body, "exact": exact}, lines
 
 
-def disk_error(error: OSError) -> DiskFull | StoreBroken:
+def disk_error(error: OSError) -> DiskFull | TextBroken:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
         return DiskFull(f"the text index could not be written: {error.strerror}", "make room; memd goes on by itself")
-    return StoreBroken(f"the text index could not be written: {error}", "memd doctor --fix")
+    return TextBroken(f"the text index could not be written: {error}", "memd doctor --fix")
 
 
 def build(fresh: Path, chunks: Iterable[tuple[int, Chunk]], folder: Path, segments: Sequence[Any] = ()) -> None:
