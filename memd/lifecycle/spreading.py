@@ -85,9 +85,7 @@ class MemoryStanding:
 
 def recency(day: date | None, today: date) -> float:
     """1 today, half of it every month."""
-    if day is None:
-        return UNDATED
-    return float(0.5 ** (max(0, (today - day).days) / HALF))
+    return float(0.5 ** (max(0, (today - day).days) / HALF)) if day is not None else UNDATED
 
 
 def use(accesses: int) -> float:

@@ -51,11 +51,6 @@ def is_topic(path: str) -> bool:
     return "topics" in pure.parts[:-1] or pure.suffix == ".mdk"
 
 
-def has_pages(path: str) -> bool:
-    """Whether a line of its text is a page."""
-    return PurePosixPath(path).suffix.lower() == ".pdf"
-
-
 def is_long_term(path: str) -> bool:
     return PurePosixPath(path).name == "MEMORY.md"
 

@@ -72,7 +72,8 @@ def reparse(path: str, text: str, fallback_date: str = "", before: ParsedNote | 
         before = ParsedNote(Note(path, "", ()), "", fallback_date, -1, [], [])
     kept = before.unchanged(text, front_end)
     resume = before.blocks[kept].start if kept else front_end
-    blocks = before.blocks[:kept] + (yield from blocks_in_pieces(text, lines, resume, names.has_pages(path)))
+    in_pages = path.lower().endswith(".pdf")
+    blocks = before.blocks[:kept] + (yield from blocks_in_pieces(text, lines, resume, in_pages))
     sections = list(_sections(blocks, whole=names.is_topic(path)))
     role, date = names.role_of(path), names.date_of(path)
     slugs, memories = names.Slugs(), []

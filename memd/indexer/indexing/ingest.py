@@ -222,8 +222,7 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     vanished = [path for path in gone if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
     index.held = frozenset(vanished if many or result.missing else ())
-    if index.held:
-        report.held = len(vanished)
+    report.held = len(index.held)
     # A renamed file finds its memories if both of its names are read together.
     apart = {path: moved[path] for path in batch.removed if path in moved and moved[path] not in batch.known}
     report.restless += [*apart, *apart.values()]

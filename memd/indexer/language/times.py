@@ -246,9 +246,7 @@ UNDATED = 0.3
 
 def nearness(day: date | None, times: QuestionTimes) -> float:
     """How near a note's day is to the times that a question names: 1 is within, 0 far away or no time named."""
-    if day is None:
-        return 0.0
-    return max((_near(day, span) for span in times.spans), default=0.0)
+    return max((_near(day, span) for span in times.spans), default=0.0) if day is not None else 0.0
 
 
 def _near(day: date, span: TimeSpan) -> float:
@@ -276,6 +274,4 @@ def names_asked_days(line: str, day: date | None, times: QuestionTimes) -> bool:
 
 def newness(day: date | None, today: date) -> float:
     """1 today, less with every month."""
-    if day is None:
-        return UNDATED
-    return math.exp(-max(0, (today - day).days) / FADING_DAYS)
+    return math.exp(-max(0, (today - day).days) / FADING_DAYS) if day is not None else UNDATED
