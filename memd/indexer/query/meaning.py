@@ -61,10 +61,6 @@ class ForeignVector:
     def vector(self) -> Vectors:
         return vector_of(self.stores, self.model, self.text)
 
-    def spoken_for(self, index: WorkspaceIndex) -> Ids | None:
-        """The chunks that are compared in this model: those in another language; None for all."""
-        return index.text.postings().foreign if not self.language else None
-
     def speaks_for(self, index: WorkspaceIndex, chunks: Sequence[int]) -> NDArray[np.bool_]:
         """Which of some chunks are compared in this model."""
         return _languages(index, chunks) != ENGLISH if not self.language else np.ones(len(chunks), bool)
@@ -135,7 +131,8 @@ class QuestionVector:
         if (other := self.in_foreign(index)) is None:
             return nearest
         foreign, mirror = other
-        spoken = foreign.spoken_for(index)
+        # A question in English is compared only with the chunks in another language.
+        spoken = index.text.postings().foreign if not foreign.language else None
         if allowed is not None and spoken is not None:
             spoken = np.intersect1d(spoken, allowed)
         others = mirror.search(foreign.vector, depth, allowed if spoken is None else spoken)
