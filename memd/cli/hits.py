@@ -252,7 +252,9 @@ def written(name: str, result: Mapping[str, Any], colour: bool, full: bool = Fal
     if name == "grep":
         return "\n".join(_hit_as_block(hit, several, colour) for hit in result["hits"])
     if name == "files":
-        return "\n".join(dict.fromkeys(_file(hit, several) for hit in result["hits"]))
+        # Where several workspaces were asked, paths that lead there from anywhere.
+        paths = (os.path.join(hit["root"] if several else "", hit["path"]) for hit in result["hits"])  # noqa: PTH118
+        return "\n".join(dict.fromkeys(map(one_line, paths)))
     if name == "entries":
         return "\n\n".join(map(_entry, result["hits"]))
     if name == "jsonl":
@@ -288,11 +290,6 @@ def _entry(entry: Mapping[str, Any]) -> str:
     title = f"[{one_line(entry['role'])}] {one_line(entry['title'])} ({time})"
     body = neutralise(entry["text"])
     return f"--- {title} score:{entry['score']:.1f} ---" + (f"\n{body}" if body else "")
-
-
-def _file(hit: Mapping[str, Any], several: bool) -> str:
-    """A path from the workspace; where several were asked, one that leads there from anywhere."""
-    return one_line(os.path.join(hit["root"], hit["path"]) if several else hit["path"])  # noqa: PTH118
 
 
 def _hit_as_block(hit: Mapping[str, Any], several: bool, colour: bool) -> str:

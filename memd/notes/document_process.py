@@ -47,8 +47,7 @@ def text_of(suffix: str, data: bytes, max_bytes: int) -> bytes | SkippedFile:
         return SkippedFile("it has no text; scanned pages must be recognised by another program first")
     if is_binary(text.encode("utf-8", "replace")):
         return SkippedFile("it is binary")
-    plain = text.replace("\0", " ").replace("<!--", "< !--")
-    found = FRONT.sub("", plain).encode("utf-8", "replace")
+    found = FRONT.sub("", text.replace("\0", " ").replace("<!--", "< !--")).encode("utf-8", "replace")
     if len(found) > max_bytes:
         return SkippedFile(f"its text is over index.max_file_kb = {max_bytes // 1024:,}")
     return found
@@ -71,8 +70,7 @@ def _word(data: bytes) -> str:
     import mammoth
 
     # Pictures would come along as text.
-    made = mammoth.convert_to_html(BytesIO(data), convert_image=lambda image: [])
-    return _html(made.value.encode())
+    return _html(mammoth.convert_to_html(BytesIO(data), convert_image=lambda image: []).value.encode())
 
 
 def _html(data: bytes) -> str:

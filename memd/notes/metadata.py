@@ -111,7 +111,8 @@ def read_front_matter(text: str) -> tuple[Declared, str]:
         return Declared(), ""
     if len(body) > MAX_FRONT_MATTER:
         return Declared(), f"front matter over {MAX_FRONT_MATTER // 1024} KB is not read"
-    if max(body.count("["), body.count("{")) > MAX_DEPTH * 5 or _deepest_indent(body) > MAX_DEPTH * 2:
+    indent = max((len(line) - len(line.lstrip(" ")) for line in body.splitlines()), default=0)
+    if max(body.count("["), body.count("{")) > MAX_DEPTH * 5 or indent > MAX_DEPTH * 2:
         return Declared(), "front matter is nested too deep"
     # Imported with the first front matter: most notes have none.
     from ruamel.yaml import YAML
@@ -155,10 +156,6 @@ def _unread(values: dict[Any, Any]) -> str:
                 shown = reprlib.aRepr.repr1(entry, 2)
                 return f"`{name}` has an entry that is not a text: {shown[:80]}; quote it"
     return ""
-
-
-def _deepest_indent(body: str) -> int:
-    return max((len(line) - len(line.lstrip(" ")) for line in body.splitlines()), default=0)
 
 
 def to_yaml(values: Fields, flow: bool = False) -> str:

@@ -50,8 +50,7 @@ def closed(text: str) -> str:
     """The text with the code fence or comment closed that is still open at its end."""
     fences = sorted(set(FENCES.findall(text)), key=len, reverse=True)
     for end in ("", *(f"\n{fence}" for fence in fences), *HTML_ENDS):
-        probe = f"{text}{end}\n\n## x\n"
-        blocks = blocks_of(probe)
+        blocks = blocks_of(f"{text}{end}\n\n## x\n")
         if blocks and blocks[-1].level == SECTION_LEVEL:
             return text + end
     raise UsageError("the text leaves a block open, which would take in the text after it")

@@ -230,8 +230,7 @@ class Resolver:
     def _imported(self, path: str, fact: ImportFact) -> Relation:
         ids, origin = self._lookup(path, self._target(path, fact))
         separator = self.project.language(path).separator if fact.module.strip(".") and fact.name else ""
-        name = f"{fact.module}{separator}{fact.name}"
-        return Relation(ids, "import", name, origin)
+        return Relation(ids, "import", f"{fact.module}{separator}{fact.name}", origin)
 
     def _target(self, path: str, fact: ImportFact) -> Parts:
         """The qualified name that an import of a file means."""

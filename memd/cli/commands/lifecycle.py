@@ -56,9 +56,10 @@ def _report(report: dict[str, Any], dry_run: bool) -> list[str]:
     """The findings of a reflection, the changes first."""
     would = "would be " if dry_run else ""
     links = reports.count(report["linked"], "new link")
+    moves = [f"  {move['key']}: {move['from']} → {move['to']}  ({move['why']})" for move in report["moves"]]
     lines = [
         f"{report['memories']} memories looked at, {report['moved']} {would}moved, {report['faded']} {would}faded",
-        *console.first([_move(move) for move in report["moves"]], SHOWN, MORE, report["moved"]),
+        *console.first(moves, SHOWN, MORE, report["moved"]),
         f"{links}, {report['edges_faded']} fading, {report['edges_pruned']} gone",
     ]
     for name, words in FINDINGS.items():
@@ -66,10 +67,6 @@ def _report(report: dict[str, Any], dry_run: bool) -> list[str]:
             found = [_finding(finding) for finding in report[name]]
             lines += [f"these {words}:", *console.first(found, SHOWN, MORE, report["counts"][name])]
     return lines
-
-
-def _move(move: dict[str, Any]) -> str:
-    return f"  {move['key']}: {move['from']} → {move['to']}  ({move['why']})"
 
 
 def _finding(finding: dict[str, Any]) -> str:

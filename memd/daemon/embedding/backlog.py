@@ -107,7 +107,8 @@ class VectorBacklog:
         """The tasks, one after the other: first all that workspaces lack which somebody asks, then the rest."""
         asked = [workspace for workspace in self._asked if self._waiting[workspace]]
         of_asked = self._passes(self.pending_of(asked))
-        some = [step._replace(among=f"{step.among} AND {_of(asked)}") for step in of_asked if asked]
+        there = f"c.workspace IN ({', '.join(map(str, asked))})"
+        some = [step._replace(among=f"{step.among} AND {there}") for step in of_asked if asked]
         return [*some, *self._passes(self.pending)]
 
     def _passes(self, pending: int) -> list[EmbeddingStep]:
@@ -211,11 +212,6 @@ class VectorBacklog:
     @property
     def _multilingual_count(self) -> int:
         return sum(index.multilingual for index in self._stores.indexes.values())
-
-
-def _of(workspaces: Iterable[int]) -> str:
-    """The condition that a chunk is of one of some workspaces."""
-    return f"c.workspace IN ({', '.join(map(str, workspaces))})"
 
 
 @dataclass(slots=True)

@@ -195,8 +195,7 @@ class BuiltInJobs:
 
     def link(self) -> str:
         """Link memories by mentions, tags and similarity, where no write has done it."""
-        count = sum(self.reflection.link(ns) for ns in list(self.stores.indexes))
-        return f"{count} linked"
+        return f"{sum(self.reflection.link(ns) for ns in list(self.stores.indexes))} linked"
 
     # --- looking after the ledger ---------------------------------------------------------------------------------
 

@@ -91,8 +91,7 @@ def _names(chunk: int, text: str) -> Iterator[CodeMention]:
                 seen.add(match[0])
                 yield CodeMention(chunk, parts, match[0])
         for match in PATH.finditer(plain):
-            path = match[0].removeprefix("./")
-            yield CodeMention(chunk, ("", *path.split("/")), match[0])
+            yield CodeMention(chunk, ("", *match[0].removeprefix("./").split("/")), match[0])
 
 
 def _mentions(read: _WorkspaceNames, wanted: SymbolTree) -> Iterator[CodeMention]:

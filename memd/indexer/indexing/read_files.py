@@ -59,11 +59,10 @@ class FileBatch:
 
     def add_old_names(self, index: OwnIndex) -> None:
         """Remove the old names of new files along with them: who lists files while one is renamed may see it twice."""
-        old_names = {row.inode: path for path, row in index.files.items() if path not in self.known}
-        for row in [row for path, (row, _) in self.notes.items() if self.known[path] is None]:
-            old = old_names.get(row.inode)
-            if old is not None and not os.path.lexists(index.workspace.root / old):
-                self.known[old] = index.files[old]
+        new = {row.inode for path, (row, _) in self.notes.items() if self.known[path] is None}
+        for old, row in index.files.items():
+            if row.inode in new and old not in self.known and not os.path.lexists(index.workspace.root / old):
+                self.known[old] = row
                 self.removed.append(old)
 
     def drop_outdated(self, index: OwnIndex) -> list[str]:

@@ -229,8 +229,7 @@ def _term(plain: str) -> str:
 def _fold(text: str) -> str:
     if text.isascii():
         return text
-    decomposed = unicodedata.normalize("NFD", text)
-    return composed(re.sub("[\u0300-\u036f]", "", decomposed))
+    return composed(re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text)))
 
 
 _stem = Stemmer.Stemmer("english").stemWord

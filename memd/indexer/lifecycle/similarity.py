@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -377,7 +377,8 @@ Verdict = tuple[str, int, int, SimilarPair]
 
 def verdicts(connection: Connection, pairs: Sequence[SimilarPair], keep: str = "") -> Iterator[Verdict]:
     """Which pairs say the same, and which only nearly; of the same, `keep` says which stays. Reads only."""
-    texts = _texts(connection, {end for pair in pairs for end in (pair.one, pair.other)})
+    ends = {end for pair in pairs for end in (pair.one, pair.other)}
+    texts = {row["memory"]: row for row in connection.execute(SQL["texts"], (json.dumps(sorted(ends)),))}
     gone = set[int]()
     for pair in pairs:
         one, other = texts.get(pair.one), texts.get(pair.other)
@@ -410,11 +411,6 @@ def _precedence(keep: str, row: Row) -> tuple[float | str, ...]:
     age = -datetime.fromisoformat(row["first_seen"]).timestamp() if keep == "newest" else 0.0
     lasting = (not row["pinned"], row["role"] != "memory", row["role"] != "topic")
     return (*lasting, important, age, row["first_seen"], row["memory"])
-
-
-def _texts(connection: Connection, memories: Iterable[int]) -> dict[int, Row]:
-    """The text of each memory, and what decides which of two stays."""
-    return {row["memory"]: row for row in connection.execute(SQL["texts"], (json.dumps(sorted(memories)),))}
 
 
 def refines(later: Row, earlier: Row) -> bool:

@@ -178,8 +178,7 @@ class WordMatches:
 
     def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
         """The gain of some chunks from one word, before it is weighed by how rare that is."""
-        docs = self.postings.places(np.array(chunks, np.int64))
-        return match.share * dampened(_often_at(match, docs))
+        return match.share * dampened(_often_at(match, self.postings.places(np.array(chunks, np.int64))))
 
     @property
     def absent(self) -> tuple[str, ...]:

@@ -255,8 +255,7 @@ def add_proposal(connection: Connection, workspace: int, who: str, method: str, 
     # An id, so that a repeated acceptance is carried out once.
     signed = {"request_id": f"proposal:{digest}:{now()}", **params}
     values = (workspace, now(), who, method, json.dumps(signed, ensure_ascii=False), digest)
-    inserted = connection.execute(SQL["add_proposal"], values)
-    return int(inserted.lastrowid or 0)
+    return int(connection.execute(SQL["add_proposal"], values).lastrowid or 0)
 
 
 def waiting_proposals(connection: Connection, workspaces: list[int]) -> list[Row]:

@@ -186,8 +186,7 @@ def files_stamp(connection: sqlite3.Connection, workspace: int) -> tuple[int, in
 def save_file(connection: sqlite3.Connection, workspace: int, row: FileRow) -> FileRow:
     """Insert or update by path; returns the row with the file's number."""
     values = {**asdict(row), "workspace": workspace, "stem": composed(PurePosixPath(row.path).stem)}
-    saved = connection.execute(SQL["save_file"], values).fetchone()
-    return replace(row, id=saved["id"])
+    return replace(row, id=connection.execute(SQL["save_file"], values).fetchone()["id"])
 
 
 def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:

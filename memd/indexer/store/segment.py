@@ -378,7 +378,9 @@ class SegmentBuilder:
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """The files, by how their names end."""
-        bytes_of = {name: self._bytes(field.sizes) for name, field in self._fields.items()}
+        # Numbers of words as Whoosh stores them, in a byte each.
+        found = {name: np.searchsorted(self._lengths, field.sizes) for name, field in self._fields.items()}
+        bytes_of = {name: np.minimum(one, 255).astype(np.uint8) for name, one in found.items()}
         file = bytearray()
         terms = {}
         for name, field in self._fields.items():
@@ -396,10 +398,6 @@ class SegmentBuilder:
         for name, column in bytes_of.items():
             if column.any():
                 yield f"._{name}_len.col", column.tobytes().rstrip(b"\0")
-
-    def _bytes(self, sizes: array[int]) -> NDArray[np.uint8]:
-        """Numbers of words as Whoosh stores them, in a byte each."""
-        return np.minimum(np.searchsorted(self._lengths, np.array(sizes, np.int64)), 255).astype(np.uint8)
 
 
 class _Field:

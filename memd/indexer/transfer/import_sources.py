@@ -315,8 +315,7 @@ def _record_notes(
         created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
         note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
-        items = tuple(replace(item, line=line) for item in incoming.items)
-        yield replace(incoming, items=items)
+        yield replace(incoming, items=tuple(replace(item, line=line) for item in incoming.items))
 
 
 def _unused(name: str, taken: set[str]) -> str:
