@@ -21,10 +21,11 @@ from memd import child as child_module
 from memd.child import Child, start_child
 from memd.errors import LedgerDamaged, MemdError
 from memd.indexer.model.embedder import HashEmbedder
-from memd.indexer.store import cache_folder, chroma, chroma_process, vectors
+from memd.indexer.store import cache_folder, chroma, chroma_process, vector_table, vectors
 from memd.indexer.store.chroma import ChromaFolder, CollectionRow
 from memd.indexer.store.vector_table import SentRows, mark_sent
 from memd.indexer.store.vectors import Collection, VectorStore
+from memd.models import Workspace
 from tests.conftest import PATIENCE, forge
 from tests.faults.agreement import SOAK, eventually
 from tests.forge import Forged
@@ -173,6 +174,17 @@ def test_a_collection_made_anew_has_nothing_of_before(lab: Lab) -> None:
     folder_of(lab).add(collection.name, [row("f" * 32, "stray")])
     collection.renew()
     assert collection.wait_renewed(60) == "" and held(collection) == wanted(collection)
+
+
+def test_a_collection_that_holds_something_is_not_counted_at_every_step(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = lab.stores.open_index(Workspace("agent", lab.folder / "agent"))
+    assert index.collection is not None and index.collection.is_new
+    collection = filled(lab, "The kettle boils.")
+    assert not collection.is_new
+    monkeypatch.setattr(vector_table, "text_count", lambda *_: pytest.fail("it went through all chunks again"))
+    assert not collection.is_new
 
 
 def test_collections_that_nobody_wants_are_deleted(lab: Lab) -> None:

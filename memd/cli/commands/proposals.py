@@ -20,8 +20,7 @@ proposal_app = command_group(app, "proposal", "Shows what agents want to write, 
 
 @method_command(proposal_app, "proposal.list", name="list")
 def list_proposals(result: Result, args: Args) -> None:
-    several = len(result["ns"]) > 1
-    proposals = "\n\n".join(_proposal(row, several) for row in result["proposals"])
+    proposals = "\n\n".join(_proposal(row, len(result["ns"]) > 1) for row in result["proposals"])
     console.out(proposals, "no proposal waits for you")
 
 

@@ -476,11 +476,10 @@ class Embedding:
             wanted, vectors = self.vectors.has_alone(index.workspace.ns), self.stores.vectors
             if wanted is index.remote or vectors is None or index.collection is None or self.stores.former is not None:
                 continue
+            in_step = vectors.in_step and not vectors.trouble
             if not wanted:
                 self._bring_back(index, index.collection)
-            elif (vectors.in_step and not vectors.trouble) or (
-                not index.collection.count() and vectors.wait_in_step(OPEN_SECONDS)
-            ):
+            elif in_step or (index.collection.is_new and vectors.wait_in_step(OPEN_SECONDS)):
                 self._write(self.stores.move_vectors, index, True)
                 for digests in index.collection.pages():
                     self._mark_sent(SentRows(0, index.collection.model, digests)).result()

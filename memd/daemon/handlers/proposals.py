@@ -119,8 +119,7 @@ async def conflict_settle(ctx: HandlerContext, request: methods.ConflictSettleRe
 
     changes = [FileChange(known.path, edit=sections.in_bytes(settled))]
     changes += [FileChange(known.copy, edit=lambda _: None)] if known.copy else []
-    done = await writer.write(SETTLE, known.path, *changes)
-    return {**done, **_named(known), **_outcome(outcome)}
+    return {**await writer.write(SETTLE, known.path, *changes), **_named(known), **_outcome(outcome)}
 
 
 # --- access for others: a team, by `propose`; other machines, by tokens ---------------------------------------------

@@ -41,8 +41,7 @@ DAYS = ("d0", "d1", "d2", "d3")
 
 
 def month_of(year: int, month: int, months: int = 1) -> Period:
-    last = months_on(date(year, month, 1), months - 1)
-    return date(year, month, 1), _month_end(last)
+    return date(year, month, 1), _month_end(months_on(date(year, month, 1), months - 1))
 
 
 def year_of(year: int, years: int = 1) -> Period:

@@ -59,6 +59,7 @@ class Collection:
         self.name = collection_name(workspace, model)
         self.remote = False
         """Whether nobody else has its vectors."""
+        self._filled = False
         # What follows is guarded by the store's lock.
         self._renewing = False
         """Whether it must be deleted first."""
@@ -86,6 +87,12 @@ class Collection:
     def count(self) -> int:
         with translated():
             return vector_table.text_count(self._ledger.reader, self.model, self.workspace)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has nothing to hold yet; one that once had is not counted again, which takes long for many."""
+        self._filled = self._filled or bool(self.count())
+        return not self._filled
 
     @property
     def behind(self) -> bool:

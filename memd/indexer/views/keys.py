@@ -166,8 +166,7 @@ def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int,
         if inner and (index.workspace.root / inner).exists():
             lines = _lines(index, inner, first, count, max_bytes)
             return lines | history.authors_at(stores.ledger.reader, index.id, inner, first, lines["end_line"])
-    names = sorted(name for index in indexes for name in index.files)
-    similar = ", ".join(similar_names(path, names))
+    similar = ", ".join(similar_names(path, sorted(name for index in indexes for name in index.files)))
     raise NotFound(f"no memory file is called {path}", f"similar names: {similar}" if similar else "memd workspaces")
 
 
