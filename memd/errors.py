@@ -164,8 +164,7 @@ def _tree(cls: type[MemdError]) -> list[type[MemdError]]:
 
 def report(error: MemdError) -> int:
     """Say on standard error what happened and what to do; returns the exit code."""
-    hint = f"\n  {error.hint}" if error.hint else ""
-    print(f"memd: {error.message}{hint}", file=sys.stderr)
+    print(f"memd: {error.message}", *([f"  {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)
     return error.exit_code
 
 

@@ -215,8 +215,8 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     """Hold the memories of files that vanished in a mass, or with their directory; what was renamed has not."""
     result = scan(index.workspace)
     root, index.missing = index.workspace.root, result.missing
-    new_names = {seen.inode: path for path, seen in result.files.items() if path not in index.files}
-    moved = {path: new_names[row.inode] for path, row in index.files.items() if row.inode in new_names}
+    new = {(seen.inode, seen.mtime_ns): path for path, seen in result.files.items() if path not in index.files}
+    moved = {path: new[key] for path, row in index.files.items() if (key := (row.inode, row.mtime_ns)) in new}
     # What is there and left out was excluded by a person.
     gone = index.files.keys() - result.files.keys() - moved.keys()
     vanished = [path for path in gone if not os.path.lexists(root / path)]

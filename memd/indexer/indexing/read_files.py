@@ -58,10 +58,14 @@ class FileBatch:
     """The row that the index knew of each path when it was read."""
 
     def add_old_names(self, index: OwnIndex) -> None:
-        """Remove the old names of new files along with them: who lists files while one is renamed may see it twice."""
-        new = {row.inode for path, (row, _) in self.notes.items() if self.known[path] is None}
+        """Remove the old names of new files along with them: who lists files while one is renamed may see it twice.
+
+        The number of a file that is gone is soon another's, whose time differs.
+        """
+        new = {(row.inode, row.mtime_ns) for path, (row, _) in self.notes.items() if self.known[path] is None}
+        root = index.workspace.root
         for old, row in index.files.items():
-            if row.inode in new and old not in self.known and not os.path.lexists(index.workspace.root / old):
+            if (row.inode, row.mtime_ns) in new and old not in self.known and not os.path.lexists(root / old):
                 self.known[old] = row
                 self.removed.append(old)
 
