@@ -64,7 +64,7 @@ class FileBatch:
         """
         new = {(row.inode, row.mtime_ns) for path, (row, _) in self.notes.items() if self.known[path] is None}
         root = index.workspace.root
-        for old, row in index.files.items():
+        for old, row in index.files.items() if new else ():
             if (row.inode, row.mtime_ns) in new and old not in self.known and not os.path.lexists(root / old):
                 self.known[old] = row
                 self.removed.append(old)

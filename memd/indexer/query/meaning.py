@@ -65,21 +65,19 @@ class ForeignVector:
         """Which of some chunks are compared in this model."""
         return _languages(index, chunks) != ENGLISH if not self.language else np.ones(len(chunks), bool)
 
-    def cosines(self, index: WorkspaceIndex, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
+    def cosines(self, mirror: Mirror, chunks: Sequence[int]) -> NDArray[np.float64]:
         """The mean of two for each chunk: the cosine of the whole, and that of the piece of it that is nearest.
 
-        NaN where the other model speaks.
+        NaN for one without a vector.
         """
-        cosines, ours = np.full(len(chunks), np.nan), np.flatnonzero(self.speaks_for(index, chunks))
-        own, vector = np.asarray(chunks, np.int64)[ours].tolist(), self.vector
-        cosines[ours] = mirror.cosines(vector, own)
-        known = self._pieces(own)
-        divided = [at for at, chunk in enumerate(own) if len(known.get(chunk, ()))]
+        vector, known = self.vector, self._pieces(chunks)
+        cosines = mirror.cosines(vector, chunks)
+        divided = [at for at, chunk in enumerate(chunks) if len(known.get(chunk, ()))]
         if divided:
-            pieces, places = [known[own[at]] for at in divided], ours[divided]
+            pieces = [known[chunks[at]] for at in divided]
             starts = np.cumsum([0, *map(len, pieces[:-1])])
             nearest = np.maximum.reduceat(np.concatenate(pieces).astype(np.float32) @ vector, starts)
-            cosines[places] = (cosines[places] + nearest) / 2
+            cosines[divided] = (cosines[divided] + nearest) / 2
         return cosines
 
     def _pieces(self, chunks: Sequence[int]) -> dict[int, Pieces]:
@@ -203,10 +201,12 @@ class QuestionVector:
         if (other := self.in_foreign(index)) is None:
             return cosines
         foreign, vectors = other
-        near = foreign.model.embedder.scale.questions.near(foreign.cosines(index, vectors, chunks))
+        ours = np.flatnonzero(foreign.speaks_for(index, chunks))
+        own = np.asarray(chunks, np.int64)[ours].tolist()
+        near = foreign.model.embedder.scale.questions.near(foreign.cosines(vectors, own))
         # As the cosines of this model that say the same.
-        alike = self.scale.unrelated + near * (self.scale.related - self.scale.unrelated)
-        return np.where(foreign.speaks_for(index, chunks), alike, cosines)
+        cosines[ours] = self.scale.unrelated + near * (self.scale.related - self.scale.unrelated)
+        return cosines
 
 
 def _languages(index: WorkspaceIndex, chunks: Sequence[int]) -> Languages:
