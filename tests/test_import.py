@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -15,6 +17,7 @@ import pytest
 from memd.config.schema import Settings, WatchSettings
 from memd.daemon.handlers.handler_context import HandlerContext
 from memd.daemon.process.health import Health
+from memd.daemon.writer.queue import Batch
 from memd.daemon.writer.tasks import scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
@@ -230,6 +233,23 @@ def test_who_waits_gets_in_between_the_pieces_of_an_import(
         assert worker.submit(import_then_ask, worker).result().result()
     finally:
         worker.drop_imports()
+        worker.stop(30)
+
+
+def test_what_was_read_is_freed_as_soon_as_it_is_indexed(place, root: Path) -> None:
+    """Nothing of it refers to itself: the collector of a daemon comes by once in millions of objects."""
+    stores, _ = place
+    (root / "memory" / "turnstone.md").write_text("a turnstone\n")
+    worker = Worker(stores, Settings(), Health())
+    worker.start()
+    gc.disable()
+    try:
+        assert worker.submit(scan_workspaces, worker).result().files == 1
+        worker.stop(30)
+        assert not [one for one in gc.get_objects() if isinstance(one, Batch) and "memory/turnstone.md" in one.paths]
+        assert not [one for one in gc.get_objects() if isinstance(one, defaultdict) and "turnstone" in one]
+    finally:
+        gc.enable()
         worker.stop(30)
 
 

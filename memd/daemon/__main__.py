@@ -23,7 +23,7 @@ from memd.daemon.process.lock import take_state  # noqa: E402
 from memd.daemon.process.system import bound_heap  # noqa: E402
 from memd.errors import MemdError, report  # noqa: E402
 
-GC_THRESHOLD = (50_000, 20, 100)
+GC_THRESHOLD = (50_000, 10, 10)
 """An answer makes some thousand short-lived objects and hardly a cycle. With Python's own threshold of 700 the
 collector takes a tenth of a second out of one answer in a hundred."""
 

@@ -268,6 +268,8 @@ class Worker:
     def _end_piece(self, batch: Batch, more: bool) -> None:
         """Keep what is left of a batch for its next turn; with nothing left, tell those who wait for it."""
         ready: list[Future[None]] = []
+        # Work that is over still refers to its batch, and to all that was read.
+        batch.work = batch.work if more else None
         with self._wake:
             self._batch = None
             if batch.jobs:

@@ -170,7 +170,8 @@ class Ledger:
         connection: sqlite3.Connection | None = getattr(self._local, name, None)
         if connection is None:
             connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
+            # Each thread has one, and the system caches the file anyway.
+            connection.executescript("PRAGMA query_only = ON; PRAGMA cache_size = -500")
             setattr(self._local, name, connection)
         return connection
 

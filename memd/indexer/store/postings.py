@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memd.indexer.store.lines import Languages, Lines, lines_at, places_in
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
-LEAST_POSTINGS, POSTINGS_EACH, MOST_POSTINGS = 500_000, 300, 6_000_000
+LEAST_POSTINGS, POSTINGS_EACH, MOST_POSTINGS = 100_000, 300, 6_000_000
 """Postings of an index that are cached from commit to commit: the first, and so many for each document, up to the last.
 Each word that somebody asks for has a list in each of its segments, empty or not."""
 
@@ -159,7 +159,6 @@ class Segments:
         current = {run.id for run in postings.runs}
         self._keep_lists(current.__contains__)
         self._runs |= current
-        self.lists.most = min(LEAST_POSTINGS + POSTINGS_EACH * postings.size, MOST_POSTINGS)
         return postings
 
     def keep(self, numbers: set[str]) -> None:
@@ -196,7 +195,8 @@ class Postings:
         self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])
         """The number of each segment's first line, and that of all lines."""
         self._lists = lists
-        self._whole: PostingCache[tuple[str, str]] = PostingCache(MOST_JOINED)
+        lists.most = min(LEAST_POSTINGS + POSTINGS_EACH * self.size, MOST_POSTINGS)
+        self._whole: PostingCache[tuple[str, str]] = PostingCache(min(lists.most, MOST_JOINED))
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each chunk; -1 for a chunk that this commit does not have."""

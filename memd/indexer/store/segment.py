@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, compress
+from itertools import count as numbering
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -404,8 +405,8 @@ class _Field:
     """The words of one field, as numbers in the order that they were first seen."""
 
     def __init__(self) -> None:
-        self.terms: defaultdict[str, int] = defaultdict()
-        self.terms.default_factory = self.terms.__len__
+        # Not its own length: what refers to itself stays until the collector comes by.
+        self.terms: defaultdict[str, int] = defaultdict(numbering().__next__)
         self.sizes = array("q")
         """How many words each document has."""
         self._gathered = array("i")
