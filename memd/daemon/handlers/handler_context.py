@@ -362,7 +362,7 @@ class HandlerContext:
         The first question in another language has all chunks of a workspace embedded by the model for that.
         """
         self.embedding.backlog.asked([self.stores.index(name).id for name in ns])
-        language = foreign_language(text)
+        language, self.answer.unready = foreign_language(text), ""
         if not self.embedding.multilingual or not (language or self.embedding.loads_multilingual):
             return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]
