@@ -125,9 +125,8 @@ class Child:
                 return answer.result(tick)
             except TimeoutError:
                 work, state = _work_of(self.process.pid)
-            began = work if began is None else began
             still = 0.0 if work > last or state in RUNNABLE else still + tick
-            last = work
+            began, last = work if began is None else began, work
             if still >= patience or work - began > MOST_WORK:
                 raise TimeoutError(f"no answer, after {work - began:.0f} s of processor time")
 

@@ -356,6 +356,19 @@ def test_a_bar_is_drawn_on_a_terminal_only(home):
 # doctor, logs, config without a daemon
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_doctor_names_a_config_that_the_next_start_refuses(home, workspace, running):
+    if running:
+        home.start().workspace_add(str(workspace))
+    with (home.path / "config.toml").open("a") as config:
+        config.write("[watch\n")
+    told = home.run("doctor")
+    assert told.returncode == 6 and "BROKEN  config: 1 problem in the configuration" in told.stdout
+    assert told.stdout.endswith("\nmemd cannot repair what is broken above\n"), "--fix would not help"
+    home.configure("")
+    assert home.run("doctor").returncode == 0
+
+
 def test_doctor_works_without_a_daemon_and_mends(home, workspace):
     home.run("add", str(workspace))
     home.run("sync", "--vectors")

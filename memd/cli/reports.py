@@ -258,7 +258,9 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
-    more = "memd cannot repair the rest itself" if fixed else "to repair it: memd doctor --fix"
+    # Only a person can mend the last two.
+    broken = {finding["name"] for finding in result["findings"] if finding["state"] == "broken"} - {"config", "places"}
+    more = "to repair it: memd doctor --fix" if broken and not fixed else "memd cannot repair what is broken above"
     return "\n".join([*map(_finding, result["findings"]), "all is well" if result["ok"] else more])
 
 

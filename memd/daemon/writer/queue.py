@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -168,10 +168,6 @@ class Hints:
         """Sequence numbers of the paths that were taken and are being read."""
         self.waiters: list[tuple[int, Future[None]]] = []
         """Who waits until every event up to a number has been dealt with."""
-
-    def count(self, names: Collection[str] | None = None) -> int:
-        """How many paths wait; with names, those of some workspaces."""
-        return len(self.changes) if names is None else sum(ns in names for ns, _ in self.changes)
 
     def mark_changed(self, ns: str, path: str) -> None:
         """A path changed."""

@@ -136,7 +136,8 @@ class Worker:
             read = {(part.ns, path) for part in parts if part.work for path in part.paths if is_document(path)}
             again = sum((part.ns, path) in read for part in parts if read and not part.work for path in part.paths)
             again += len(read & self._hints.changes.keys())
-            return self._hints.count(names) + sum(len(part.paths) for part in parts) - again
+            changed = [ns for ns, _ in self._hints.changes if names is None or ns in names]
+            return len(changed) + sum(len(part.paths) for part in parts) - again
 
     @property
     def has_own(self) -> bool:
