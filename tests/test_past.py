@@ -555,6 +555,18 @@ def test_a_hard_removal_leaves_no_trace(home: Home, workspace: Path) -> None:
         client.history("2026-03-01#hush")
 
 
+def test_a_hard_removal_waits_for_a_collection_that_is_not_open_yet(home: Home, workspace: Path) -> None:
+    """As after a start: the model is loaded first, and Chroma still has the text."""
+    home.collections = True
+    client = serve(home, workspace, '[jobs]\nbackup = "off"\n')
+    client.sync(vectors=True)
+    assert client.doctor()["ok"] and holders(home.state / "chroma", "apple trees"), "the test would see it"
+    assert home.stop() == 0
+    told = home.start().call("rm", {"key": GARDEN, "hard": True})
+    assert told["purged"]["collection"] == "made again" and told["kept"] == []
+    assert home.stop() == 0 and holders(home.state, "apple trees") == []
+
+
 def test_a_hard_removal_names_the_backups_that_it_cannot_reach(client: Client, home: Home, workspace: Path) -> None:
     backup = home.state / "backups" / "state-2026.db"
     backup.parent.mkdir(exist_ok=True)

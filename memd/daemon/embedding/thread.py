@@ -167,6 +167,11 @@ class Embedding:
         """Whether the model is being loaded: a question by meaning can wait for it."""
         return self.phase == "loading"
 
+    @property
+    def opening(self) -> bool:
+        """Whether the collections are still to be opened, which comes after the models."""
+        return self.phase in ("loading", "ready") and self.stores.vectors is None
+
     def caught_up(self) -> bool:
         """Whether every chunk has its vector and questions find it, or waiting for that is useless."""
         if self._next is not None:

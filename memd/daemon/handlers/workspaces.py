@@ -141,7 +141,7 @@ async def sync(ctx: HandlerContext, request: methods.SyncRequest, call: Incoming
 @handles(methods.RebuildRequest)
 async def rebuild(ctx: HandlerContext, request: methods.RebuildRequest, call: IncomingCall) -> Result:
     names = ctx.names(request)
-    await ctx.model_loaded()
+    await ctx.model_loaded(collections=True)
     await ctx.scan(names, IndexingOptions(deep=True), ctx.answer.report)
     for name in names:
         index = ctx.stores.index(name)
