@@ -29,8 +29,8 @@ TICK = 1.0
 """Seconds between two looks at a child that gives no answer."""
 MOST_WORK = 600.0
 """Seconds of processor time for one answer; what takes more runs in a circle."""
-RUNNABLE = ("R", "D")
-"""The states of a process that would go on if it were given the processor or the disk."""
+RUNNABLE = ("R", "D", "U")
+"""The states of a process that would go on if it were given the processor or the disk; the last is that of macOS."""
 
 _started: list[tuple[str, subprocess.Popen[bytes]]] = []
 """Every child of this process with its module, until it is found to have ended."""
@@ -119,15 +119,14 @@ class Child:
 
         `patience`: seconds without processor time, and without waiting for any. A busy machine makes a child slow.
         """
-        began = last = _work_of(self.process.pid)[0]
-        still, tick = 0.0, min(TICK, patience)
+        began, last, still, tick = None, -1.0, 0.0, min(TICK, patience)
         while True:
             try:
                 return answer.result(tick)
             except TimeoutError:
                 work, state = _work_of(self.process.pid)
             still = 0.0 if work > last or state in RUNNABLE else still + tick
-            last = work
+            began, last = work if began is None else began, work
             if still >= patience or work - began > MOST_WORK:
                 raise TimeoutError(f"no answer, after {work - began:.0f} s of processor time")
 
@@ -157,25 +156,26 @@ class Child:
         """Say that nothing more comes, and wait until it ends; one that does not is killed. Says whether it ended."""
         with suppress(OSError):
             self._link.shutdown(socket.SHUT_WR)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
-            ended = True
-        except subprocess.TimeoutExpired:
+        if not (ended := self.process.poll() is not None):
             self.process.kill()
             self.process.wait()
-            ended = False
         self._receiver.join(END_SECONDS)
         self._link.close()
         return ended
 
 
 def _work_of(pid: int) -> tuple[float, str]:
-    """How many seconds of processor time a process has used, and its state; nothing where the system does not tell."""
+    """How many seconds of processor time a process has used, and its state: from /proc, elsewhere from ps."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK"), state
     except OSError:
-        return 0.0, ""
-    return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK"), state
+        told = subprocess.getoutput(f"LC_ALL=C ps -o stat= -o time= -p {pid} 2>/dev/null")
+    # Such as "RN 1:02.03"; nothing of a process that has ended, or without ps. Only the difference of two counts.
+    state, spent = told.split() or ("", "0")
+    return sum(float(part) * 60**nth for nth, part in enumerate(spent.replace("-", ":").split(":")[::-1])), state[:1]
 
 
 def serve(connection: socket.socket, answer: Callable[..., Any], ready: Any = None) -> None:

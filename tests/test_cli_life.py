@@ -321,7 +321,7 @@ def test_add_counts_its_own_workspace_and_says_what_it_left_out(home):
         write_notes(place / "node_modules", {"c.md": "# C\n"})
         done = home.run("add", str(place), MEMD_EMBEDDING__PROVIDER="none")
         text = f"{name} is watched now ({place}): 1 file, 1 chunk searchable\n"
-        assert done.stdout.startswith(text) and "2 still to be embedded" not in done.stdout
+        assert done.stdout.startswith(text) and "2 vectors still to be made" not in done.stdout
         assert f"  2 other Markdown files left out; to read all of them: memd remove {name} && memd add" in done.stdout
         assert "left out, as memd never reads them: node_modules" in done.stderr
     done = home.run("remove", "two")
@@ -354,6 +354,27 @@ def test_a_bar_is_drawn_on_a_terminal_only(home):
 
 
 # doctor, logs, config without a daemon
+
+
+def test_doctor_does_not_call_all_well_what_it_warns_of(home, workspace):
+    (workspace / "memory" / "latin.md").write_bytes(b"caf\xe9\n")
+    home.start().workspace_add(str(workspace))
+    told = home.run("doctor")
+    assert told.returncode == 0 and "warning agent: notes: memory/latin.md: line 1 is not UTF-8" in told.stdout
+    assert told.stdout.endswith("\nnothing is broken, but see the warnings\n")
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_doctor_names_a_config_that_the_next_start_refuses(home, workspace, running):
+    if running:
+        home.start().workspace_add(str(workspace))
+    with (home.path / "config.toml").open("a") as config:
+        config.write("[watch\n")
+    told = home.run("doctor")
+    assert told.returncode == 6 and "BROKEN  config: 1 problem in the configuration" in told.stdout
+    assert told.stdout.endswith("\nmemd cannot repair what is broken above\n"), "--fix would not help"
+    home.configure("")
+    assert home.run("doctor").returncode == 0
 
 
 def test_doctor_works_without_a_daemon_and_mends(home, workspace):

@@ -28,7 +28,8 @@ DAY = "memory/2026-03-01.md"
 def cautious(home: Home, workspace: Path) -> Client:
     """The owner's client of a daemon that keeps what agents write until it is accepted."""
     write_notes(workspace, {DAY: f"# Day\n\n## Hush\n\n{SECRET}\n\n## Kept\n\nThe plain marmot.\n"})
-    home.configure('[server]\ntrust = "propose"\n')
+    # The first backup, which a daemon that rests makes, would be named beside the one of a test.
+    home.configure('[server]\ntrust = "propose"\n[jobs]\nbackup = "off"\n')
     with home.start() as starting:
         starting.workspace_add(str(workspace))
     client = Client(home.socket, who="cli")

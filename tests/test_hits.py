@@ -142,6 +142,13 @@ def test_verdicts_exit_and_are_said(result, code, said):
     assert len(remarks) == len(said) and all(line.startswith(start) for line, start in zip(remarks, said, strict=True))
 
 
+def test_words_are_named_as_they_were_typed():
+    result = answer(HIT, verdict="weak", missing=["grösse", "ip", "nas2"], corrected={"strasse": ["gasse"]})
+    said = hits.remarks("Welche „Größe“ hat die IP, Straße?", result)
+    assert said[0].startswith("no note has “Straße”; ")
+    assert said[1] == "these match weakly: no note has “Größe”, “IP”, “nas2”"
+
+
 @pytest.mark.parametrize(
     "args", [["--bogus", "x"], ["x", "--limit"], ["--limit=x", "a"], ["--limit", "201", "a"], ["--help"], ["-h", "x"],
              [], [" "], ["--sync=maybe", "x"], ["--ns=", "x"], ["-lx", "a"]],

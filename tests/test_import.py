@@ -27,6 +27,7 @@ from memd.indexer.indexing.read_files import FileBatch, changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import FileStat
+from memd.notes.documents import read_in_pieces
 from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import eventually
 from tests.written import MAX_BYTES, opened, sync
@@ -192,6 +193,33 @@ def test_files_that_wait_are_not_queued_again_and_every_scan_waits_for_them(
         assert first.result() == (600, 600)
         assert again.result().files == 600
         assert worker.pending_files() == 0
+    finally:
+        worker.stop(30)
+
+
+def test_a_document_that_is_found_again_while_it_is_read_counts_once(
+    place, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a scan finds it between two pieces of its reading, and an event that comes late."""
+    stores, index = place
+    index.workspace = replace(index.workspace, globs=("**/*.html", "**/*.md"))
+    (root / "clipping.html").write_text("<p>the rye starter</p>")
+    worker, counted = Worker(stores, Settings(), Health()), list[tuple[int, int]]()
+
+    def while_it_is_read(file: Path, max_bytes: int) -> Iterator[None]:
+        if not counted:
+            scan_workspaces(worker)
+            worker.mark_changed([("agent", "clipping.html")])
+            counted.append((worker.pending_files(), worker.pending_files(["agent"])))
+        return read_in_pieces(file, max_bytes)
+
+    monkeypatch.setattr("memd.indexer.indexing.read_files.read_in_pieces", while_it_is_read)
+    read = worker.submit(scan_workspaces, worker)
+    worker.start()
+    try:
+        assert read.result().files == 1 and counted == [(1, 1)]
+        worker.applied().result()
+        eventually(lambda: worker.pending_files() == 0)
     finally:
         worker.stop(30)
 

@@ -93,6 +93,9 @@ def test_notes_are_found_across_languages_and_after_a_restart(real: Home) -> Non
         assert client.status()["pending_vectors"] == 0
     real.stop()
     with real.start() as client:
+        # Right after a start no other note may pass for the answer, unless it is said what is not ready.
+        told = client.query("when does the plumber fix the dripping tap", ns="abroad")
+        assert told["degraded"] == ["vectors"] or told["hits"][0]["key"] == "MEMORY#厨房"
         client.sync(vectors=True)
         assert first(client, "面包发酵要多久", "english") == "MEMORY#bread"
         assert first(client, "who repairs the roof of the barn") == "MEMORY#dach"

@@ -38,23 +38,24 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
 
     `shown` says that what is only close was shown with them.
     """
-    lines = [_correction(word, near) for word, near in result.get("corrected", {}).items()]
+    # As it was typed: an answer has words in small letters, and "heiß" as "heiss".
+    typed = {word.casefold(): word for word in (part.strip("?!.,:;\"'()„“”") for part in query.split())}
+    lines = [_correction(typed.get(word, word), also) for word, also in result.get("corrected", {}).items()]
     if not result["hits"]:
         asked = ", ".join(one_line(name) for name in result.get("ns", ()))
         lines.append(f"nothing found for “{one_line(query)}”" + (f" in {asked}" if asked else ""))
-        count = len(result.get("near", ()))
-        if count and shown:
+        near = len(result.get("near", ()))
+        if near and shown:
             lines[-1] += "; these are the closest passages"
-        elif count:
-            closest = "passage" if count == 1 else f"{count} passages"
-            lines.append(f"to see the closest {closest} all the same, add --all")
+        elif near:
+            lines.append(f"to see the closest {f'{near} passages' if near > 1 else 'passage'} all the same, add --all")
         if result.get("unchecked"):
             lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
         if result.get("pending"):
             lines.append(still_indexing(result["pending"]))
     elif result.get("verdict") == "weak":
         missing = [word for word in result.get("missing", ()) if word not in result.get("corrected", ())]
-        unknown = [f"“{one_line(word)}”" for word in missing]
+        unknown = [f"“{one_line(typed.get(word, word))}”" for word in missing]
         lines.append("these match weakly" + (f": no note has {', '.join(unknown)}" if unknown else ""))
     if many := result.get("resting"):
         more = "1 more passage rests" if many == 1 else f"{many} more passages rest"

@@ -249,7 +249,7 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     lines = [f"{name} {verb} ({root}): {count(result['files'], 'file')}, {count(result['chunks'], 'chunk')} searchable"]
     # Of this workspace; `pending` counts all of them.
     if pending := entry["pending_vectors"]:
-        lines.append(f"  {pending} still to be embedded (memd status tells how long); text search works meanwhile")
+        lines.append(f"  {count(pending, 'vector')} still to be made (memd status); words are found meanwhile")
     if others > result["files"]:
         left_out = count(others - result["files"], "other Markdown file")
         lines.append(f"  {left_out} left out; to read all of them: {again}")
@@ -258,13 +258,16 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
 
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
-    more = "memd cannot repair the rest itself" if fixed else "to repair it: memd doctor --fix"
-    return "\n".join([*map(_finding, result["findings"]), "all is well" if result["ok"] else more])
+    # Only a person can mend the last two.
+    broken = {finding["name"] for finding in result["findings"] if finding["state"] == "broken"} - {"config", "places"}
+    more = "to repair it: memd doctor --fix" if broken and not fixed else "memd cannot repair what is broken above"
+    warned = any(finding["state"] == "warn" for finding in result["findings"])
+    well = "nothing is broken, but see the warnings" if warned else "all is well"
+    return "\n".join([*map(_finding, result["findings"]), well if result["ok"] else more])
 
 
 def _finding(finding: dict[str, Any]) -> str:
-    detail = f": {finding['detail']}" if finding.get("detail") else ""
-    text = neutralise(finding["name"] + detail).replace("\n", "\n        ")
+    text = neutralise(": ".join(filter(None, (finding["name"], finding.get("detail"))))).replace("\n", "\n        ")
     wrong = finding["state"] in ("warn", "broken") and finding.get("fix")
     fix = f"\n        → {one_line(finding['fix'])}" if wrong else ""
     return f"{MARKS.get(finding['state'], finding['state'])}{text}{fix}"

@@ -1,6 +1,6 @@
 """Tasks that need the stores to themselves, without a daemon: the doctor, and restoring a backup."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from memd.config import paths
@@ -28,10 +28,9 @@ def examine(fix: bool) -> list[doctor.DoctorFinding]:
     try:
         settings = load()
         lock = take_state()
-    except ConfigError as error:
-        return [doctor.DoctorFinding("config", "broken", error.message, error.hint)]
-    except UnsafePlace as error:
-        return [doctor.DoctorFinding("places", "broken", error.message, error.hint)]
+    except (ConfigError, UnsafePlace) as error:
+        name = "config" if isinstance(error, ConfigError) else "places"
+        return [doctor.DoctorFinding(name, "broken", error.message, error.hint)]
     with closing(lock):
         findings = [doctor.DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
         findings += doctor.open_ledger(paths.state_dir(), fix)
@@ -59,11 +58,10 @@ def _examine_stores(settings: Settings, fix: bool) -> list[doctor.DoctorFinding]
 
 def scan_secrets() -> tuple[list[doctor.DoctorFinding], list[JsonObject]]:
     """The places in the notes that seem to hold a secret; this needs no store."""
-    try:
+    with suppress(ConfigError):
         settings = load()
-    except ConfigError:
-        return [], []
-    return doctor.find_secrets(settings.workspaces, settings.index.max_file_kb * 1024)
+        return doctor.find_secrets(settings.workspaces, settings.index.max_file_kb * 1024)
+    return [], []
 
 
 def _rules(settings: Settings) -> list[doctor.DoctorFinding]:

@@ -37,6 +37,11 @@ def the(client: Client) -> dict:
     return client.status()["workspaces"][0]
 
 
+def scanned(client: Client) -> bool:
+    """Whether the first job of a daemon has run, which is a scan."""
+    return any(job["name"] == "scan" and job["last"] and not job["running"] for job in client.status()["jobs"])
+
+
 def skipped(client: Client) -> dict[str, str]:
     return {entry["path"]: entry["why"] for entry in the(client)["skipped"]}
 
@@ -234,6 +239,8 @@ def test_a_checkout_of_a_thousand_files_is_one_batch(home: Home, workspace: Path
     more = '[watch]\nscan_seconds = 3600\nsettle_ms = 1000\n[embedding]\nprovider = "none"\n'
     client = serve(home, workspace, more)
     client.sync()
+    # The daemon answers before it watches, and then scans once more: what a scan finds is read in slices.
+    eventually(lambda: the(client)["watch"] == "inotify" and scanned(client))
     eventually(lambda: client.status()["pending"] == 0)
     before = indexed(home)
     stand_still(home)  # Else whether a pause among the writes ends a batch is up to the machine.

@@ -94,7 +94,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_process, "PATIENCE", 4.0)
 
 
-@pytest.mark.linux  # only /proc tells how long a process had the processor
+@pytest.mark.linux  # what ps tells of a process here are whole seconds of processor time
 @pytest.mark.timeout(300)
 def test_a_process_that_hardly_gets_the_processor_is_waited_for(impatient: None, process: EmbeddingProcess) -> None:
     """It stands still for most of the time, and needs far longer than one that hangs is waited for."""

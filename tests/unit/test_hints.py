@@ -23,13 +23,13 @@ def test_who_asks_does_not_wait_for_what_comes_later() -> None:
     hints = Hints(settle=0)
     hints.mark_changed("agent", "a.md")
     waiting = asked(hints)
-    assert waiting is not None and hints.awaited
+    assert waiting is not None and hints.waiters
     first = taken(hints)
     hints.mark_changed("agent", "a.md")
     later = asked(hints)
     assert hints.finish(first) == [waiting]
     assert hints.finish(taken(hints)) == [later]
-    assert asked(hints) is None and not hints.awaited
+    assert asked(hints) is None and not hints.waiters
 
 
 def test_what_is_in_hand_is_waited_for() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memd import child
 from memd.cli.commands import service
 from memd.config import paths
 from memd.config.schema import WatchSettings
@@ -78,6 +79,25 @@ def test_a_process_is_known_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
     monkeypatch.setattr(start, "PROC", tmp_path / "none")
     assert b"python" in start._command_of(os.getpid()) and b"python" in with_proc
     assert start._command_of(2**22 + 1) == b""
+
+
+def test_the_work_of_a_child_is_told_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
+    """Else one that works for longer than one that hangs is waited for would be ended."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    while child._work_of(busy.pid)[0] < 2.0:
+        time.sleep(0.1)
+    os.kill(busy.pid, signal.SIGSTOP)
+    while (told := child._work_of(busy.pid))[1] != "T":
+        time.sleep(0.1)
+    monkeypatch.setattr(child, "Path", lambda name: tmp_path / "none")
+    # ps tells whole seconds here, and hundredths on macOS.
+    assert child._work_of(busy.pid) == (int(told[0]), "T")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert child._work_of(busy.pid) == (0.0, ""), "without ps"
+    monkeypatch.undo()
+    busy.kill()
+    busy.wait()
+    assert child._work_of(busy.pid) == (0.0, "")
 
 
 @pytest.mark.linux  # only /proc tells the processor time of another process; elsewhere it is given up after 15 s

@@ -292,6 +292,16 @@ def test_what_meaning_lacks_is_said_by_why_not_and_to_a_question_in_english(
         monkeypatch.setattr(multilingual, "load", load)
         ctx.embedding._load_multilingual()
         assert lab.stores.multilingual is not None and why("small") == ["", ""]
+        lab.stores.drop_multilingual()
+        lab.stores.index("small").compares_languages = False
+        ctx.embedding.loads_multilingual = Embedding(ctx.worker, EmbeddingSettings()).loads_multilingual
+        assert why("small") == ["the model for other languages is still loading or at work"] * 2, "after a restart"
+        assert why("large") == ["", ""]
+        waits = ctx.for_call(None)
+        assert not loop.run_until_complete(waits.meaning_ready("the smew", ("small",)))
+        ctx.embedding._load_multilingual()
+        assert loop.run_until_complete(waits.meaning_ready("the smew", ("small",)))
+        assert "unheard" not in waits.freshness(), "a question that waited for the model has it"
         lab.stores.use_no_model()
         assert why("small") == ["the model is still loading"] * 2
         assert why("small", mode="text") == ["", ""], "meaning was not wanted"

@@ -77,8 +77,8 @@ class Embedding:
         self.backlog = VectorBacklog(self.stores)
         self.multilingual = multilingual.is_wanted(settings)
         """Whether notes and questions in other languages get vectors of their own, with a model for them."""
-        self.loads_multilingual = False
-        """Whether that model is needed and not there yet."""
+        self.loads_multilingual = True
+        """Whether that model is needed and not there yet; until the notes were looked at it may be."""
         self._opened: VectorsSettings | None = None
         """The settings of the place where the collections are."""
         self._swept = False
@@ -166,6 +166,11 @@ class Embedding:
     def warming(self) -> bool:
         """Whether the model is being loaded: a question by meaning can wait for it."""
         return self.phase == "loading"
+
+    @property
+    def opening(self) -> bool:
+        """Whether the collections are still to be opened, which comes after the models."""
+        return self.phase in ("loading", "ready") and self.stores.vectors is None
 
     def caught_up(self) -> bool:
         """Whether every chunk has its vector and questions find it, or waiting for that is useless."""
@@ -403,9 +408,9 @@ class Embedding:
         while unread := catalog.unread_chunks(self.stores.ledger.reader, UNREAD):
             languages = [(foreign_language(text), number) for number, text in unread]
             self._write(self.stores.ledger.transact, catalog.save_languages, languages, turn=Turn.BACKGROUND)
-        if not vector_table.any_multilingual(self.stores.ledger.reader):
+        self.loads_multilingual = vector_table.any_multilingual(self.stores.ledger.reader)
+        if not self.loads_multilingual:
             return
-        self.loads_multilingual = True
         try:
             embedder = multilingual.load(self.model_folder)
         except ModelUnavailable as error:

@@ -349,11 +349,11 @@ class HandlerContext:
             await self.applied()
         return done
 
-    async def model_loaded(self) -> None:
-        """Wait, for a while, until the model is there or is known not to be."""
+    async def model_loaded(self, collections: bool = False) -> None:
+        """Wait, for a while, until the model, or the collections too, are there or are known not to be."""
         self.embedding.hurry()
         until = time.monotonic() + MODEL_SECONDS
-        while self.embedding.warming and time.monotonic() < until:
+        while (self.embedding.opening if collections else self.embedding.warming) and time.monotonic() < until:
             await asyncio.sleep(POLL_SECONDS)
 
     async def meaning_ready(self, text: str, ns: tuple[str, ...]) -> bool:
@@ -362,7 +362,7 @@ class HandlerContext:
         The first question in another language has all chunks of a workspace embedded by the model for that.
         """
         self.embedding.backlog.asked([self.stores.index(name).id for name in ns])
-        language = foreign_language(text)
+        language, self.answer.unready = foreign_language(text), ""
         if not self.embedding.multilingual or not (language or self.embedding.loads_multilingual):
             return True
         waiting = [index for name in ns if not (index := self.stores.index(name)).compares_languages]

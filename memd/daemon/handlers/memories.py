@@ -129,6 +129,8 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
     ctx = writer.ctx
     await ctx.applied()
+    # Chroma has the text too.
+    await ctx.model_loaded(collections=True)
     purged, trace = await ctx.write(purge, ctx.stores, writer.index, memory)
     left = await asyncio.to_thread(left_behind, ctx.stores, writer.ns, trace)
     return {**purged, "kept": [*purged["kept"], *left]}

@@ -18,7 +18,6 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.jobs.built_in import rules_of
 from memd.daemon.process.system import memory_mb, memory_of
 from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
-from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
@@ -121,7 +120,8 @@ async def status(ctx: HandlerContext, request: methods.StatusRequest, call: Inco
 def _status(ctx: HandlerContext) -> Result:
     ledger, indexes = ctx.stores.ledger, ctx.stores.indexes.values()
     if ledger.damage is None:
-        proposals, rows = actions.count_proposals(ledger.reader), [workspace_status(ctx, index) for index in indexes]
+        proposals = catalog.number_of(ledger.reader, "SELECT COUNT(*) FROM proposals")
+        rows = [workspace_status(ctx, index) for index in indexes]
     else:
         proposals, rows = 0, [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), {}) for index in indexes]
     return {

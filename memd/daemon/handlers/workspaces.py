@@ -16,7 +16,7 @@ from memd.daemon.handlers.server import workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.serving.events import PUT_BACK
 from memd.daemon.writer.tasks import examine_stores, forget_workspace, rebuild_vectors, use_built_text
-from memd.errors import AlreadyExists, Busy, DiskFull, MemdError, UnknownWorkspace, UsageError
+from memd.errors import AlreadyExists, Busy, ConfigError, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -141,7 +141,7 @@ async def sync(ctx: HandlerContext, request: methods.SyncRequest, call: Incoming
 @handles(methods.RebuildRequest)
 async def rebuild(ctx: HandlerContext, request: methods.RebuildRequest, call: IncomingCall) -> Result:
     names = ctx.names(request)
-    await ctx.model_loaded()
+    await ctx.model_loaded(collections=True)
     await ctx.scan(names, IndexingOptions(deep=True), ctx.answer.report)
     for name in names:
         index = ctx.stores.index(name)
@@ -163,6 +163,11 @@ async def doctor(ctx: HandlerContext, request: methods.DoctorRequest, call: Inco
     findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
     if ctx.stores.ledger.damage is None:
         findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
+    try:
+        # As the next start reads it: what this daemon follows may be older.
+        await ctx.read(load.load)
+    except ConfigError as error:
+        findings.append(doctor_checks.DoctorFinding("config", "broken", error.message, error.hint))
     secrets = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes) if request.secrets else None
     if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
         # Last, so that the answer is out before memd starts again with the ledger that was mended.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -158,7 +158,7 @@ class Hints:
 
     def __init__(self, settle: float) -> None:
         self._settle = settle
-        self._changes: dict[Key, _Change] = {}
+        self.changes: dict[Key, _Change] = {}
         self._restless_since: dict[Key, float] = {}
         """Time of each path's first event since it was last read at rest."""
         self._own: dict[str, set[str]] = {}
@@ -166,12 +166,8 @@ class Hints:
         self._events = 0
         self._in_progress: dict[Key, int] = {}
         """Sequence numbers of the paths that were taken and are being read."""
-        self._waiters: list[tuple[int, Future[None]]] = []
+        self.waiters: list[tuple[int, Future[None]]] = []
         """Who waits until every event up to a number has been dealt with."""
-
-    def count(self, names: Collection[str] | None = None) -> int:
-        """How many paths wait; with names, those of some workspaces."""
-        return len(self._changes) if names is None else sum(ns in names for ns, _ in self._changes)
 
     def mark_changed(self, ns: str, path: str) -> None:
         """A path changed."""
@@ -185,8 +181,8 @@ class Hints:
         self._own.setdefault(ns, set()).add(path)
 
     def _put(self, key: Key, first: float, last: float) -> None:
-        known = self._changes.get(key)
-        self._changes[key] = _Change(known.event if known else self._events, first, last)
+        known = self.changes.get(key)
+        self.changes[key] = _Change(known.event if known else self._events, first, last)
 
     @property
     def has_own(self) -> bool:
@@ -196,7 +192,7 @@ class Hints:
     @property
     def own_overdue(self) -> bool:
         """Whether memd's own writes have waited for as long as anything may."""
-        firsts = [self._changes[ns, path].first for ns, paths in self._own.items() for path in paths]
+        firsts = [self.changes[ns, path].first for ns, paths in self._own.items() for path in paths]
         return bool(firsts) and time.monotonic() - min(firsts) > LONGEST_SETTLE
 
     def may_wait(self, ns: str, path: str) -> bool:
@@ -220,13 +216,13 @@ class Hints:
 
     def _keep_due(self, key: Key) -> None:
         """The events that led to this read have not been dealt with: who waits for them waits on."""
-        change = self._changes[key]
+        change = self.changes[key]
         change.event = min(change.event, self._in_progress.get(key, self._events))
 
     @property
     def oldest(self) -> float | None:
         """When the longest waiting one was first seen."""
-        return min((change.first for change in self._changes.values()), default=None)
+        return min((change.first for change in self.changes.values()), default=None)
 
     def seconds_until_due(self) -> float:
         """Seconds until a path has settled; infinite when there is none."""
@@ -249,15 +245,15 @@ class Hints:
         ns = ready[0][0]
         paths = tuple(dict.fromkeys(path for name, path in ready if name == ns))
         for path in paths:
-            self._in_progress[ns, path] = self._changes.pop((ns, path)).event
+            self._in_progress[ns, path] = self.changes.pop((ns, path)).event
         return Batch(ns, paths, own=frozenset(own))
 
     def _settled(self) -> dict[Key, float]:
         """When each path has settled. In a burst they settle together: a checkout of a thousand files is one batch."""
-        times = {key: change.settled(self._settle) for key, change in self._changes.items()}
-        for ns, count in Counter(ns for ns, _ in self._changes).items():
+        times = {key: change.settled(self._settle) for key, change in self.changes.items()}
+        for ns, count in Counter(ns for ns, _ in self.changes).items():
             if count > BURST:
-                burst = [change for (name, _), change in self._changes.items() if name == ns]
+                burst = [change for (name, _), change in self.changes.items() if name == ns]
                 whole = _Change(0, min(one.first for one in burst), max(one.last for one in burst))
                 times.update({key: whole.settled(self._settle) for key in times if key[0] == ns})
         return times
@@ -267,17 +263,13 @@ class Hints:
     @property
     def _done(self) -> int:
         """Every event up to this number has been dealt with."""
-        open_events = (*(change.event for change in self._changes.values()), *self._in_progress.values())
+        open_events = (*(change.event for change in self.changes.values()), *self._in_progress.values())
         return min(open_events, default=self._events + 1) - 1
-
-    @property
-    def awaited(self) -> bool:
-        return bool(self._waiters)
 
     def wait_for_all(self, future: Future[None]) -> bool:
         """Keep a future until every event so far has been dealt with; False when there is nothing to wait for."""
         if waits := self._done < self._events:
-            self._waiters.append((self._events, future))
+            self.waiters.append((self._events, future))
         return waits
 
     def finish(self, due: Batch) -> list[Future[None]]:
@@ -285,6 +277,6 @@ class Hints:
         for path in due.paths:
             self._in_progress.pop((due.ns, path), None)
         done = self._done
-        ready = [future for event, future in self._waiters if event <= done]
-        self._waiters = [(event, future) for event, future in self._waiters if event > done]
+        ready = [future for event, future in self.waiters if event <= done]
+        self.waiters = [(event, future) for event, future in self.waiters if event > done]
         return ready

@@ -130,9 +130,14 @@ class Worker:
     def pending_files(self, names: Collection[str] | None = None) -> int:
         """How many files are still to be indexed; with names, those of some workspaces."""
         with self._wake:
-            batches = [batch for batch in {self._batch, self._unfinished, *self._imports} if batch]
-            waiting = sum(len(batch.paths) for batch in batches if names is None or batch.ns in names)
-            return self._hints.count(names) + waiting
+            parts = [part for part in {self._batch, self._unfinished, *self._imports} if part]
+            parts = [part for part in parts if names is None or part.ns in names]
+            # A document is read for so long that a scan or an event finds it once more: it does not count again.
+            read = {(part.ns, path) for part in parts if part.work for path in part.paths if is_document(path)}
+            again = sum((part.ns, path) in read for part in parts if read and not part.work for path in part.paths)
+            again += len(read & self._hints.changes.keys())
+            changed = [ns for ns, _ in self._hints.changes if names is None or ns in names]
+            return len(changed) + sum(len(part.paths) for part in parts) - again
 
     @property
     def has_own(self) -> bool:
@@ -216,7 +221,7 @@ class Worker:
         if not (self._imports and starves):
             if task := self._tasks.take(hints.has_own, hints.own_overdue):
                 return partial(self._run_task, task)
-            hurry = bool(self._tasks.urgent or hints.awaited or self._imports or self._unfinished)
+            hurry = bool(self._tasks.urgent or hints.waiters or self._imports or self._unfinished)
             due = hints.take(hurry, only_own=self._unfinished is not None) or self._unfinished
         # Documents last: one may take long, and notes that a scan found need not wait for it.
         self._imports = deque(sorted(self._imports, key=lambda part: all(map(is_document, part.paths))))

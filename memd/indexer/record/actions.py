@@ -263,9 +263,5 @@ def waiting_proposals(connection: Connection, workspaces: list[int]) -> list[Row
     return connection.execute(SQL["waiting_proposals"], (json.dumps(workspaces),)).fetchall()
 
 
-def count_proposals(connection: Connection) -> int:
-    return int(connection.execute("SELECT COUNT(*) FROM proposals").fetchone()[0])
-
-
 def drop_proposal(connection: Connection, proposal: int) -> None:
     connection.execute("DELETE FROM proposals WHERE id = ?", (proposal,))

@@ -391,14 +391,10 @@ class OwnStores(Stores):
 
     def renew_collection(self, index: OwnIndex) -> bool:
         """Have a workspace's collection deleted and made again from the ledger; False if it is not open."""
-        if index.collection is None:
-            return False
-        if index.remote:
-            # Nobody else has its vectors; what is gone from the ledger is dropped from it.
-            index.collection.compare()
-        else:
-            index.collection.renew()
-        return True
+        if index.collection is not None:
+            # Nobody else has the vectors of a remote one; what is gone from the ledger is dropped from it.
+            index.collection.compare() if index.remote else index.collection.renew()
+        return index.collection is not None
 
     def move_vectors(self, index: OwnIndex, remote: bool) -> None:
         """Have questions ask the server for a workspace's vectors, which it has by now; or this machine again."""
