@@ -172,10 +172,11 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
     better = [one for one in resting if hits.relevance(one) > best]
     # What is awake comes first if it has as many of the question's words; what rests is the last of the hits then.
     had = max(map(found.share_had_by, awake.candidates[:FIRST]))
-    answers = [one for one in awake.candidates if hits.relevance(one) >= least][: max(1, ask.limit - len(better))]
+    answers = [one for one in awake.candidates if hits.relevance(one) >= least] or awake.candidates[:1]
+    last = answers[: max(1, ask.limit - len(better))][-1]
     for one in better:
         if had and had >= found.share_had_by(one):
-            lower = min(0.0, answers[-1].score - hits.TINY - one.score)
+            lower = min(0.0, last.score - hits.TINY - one.score)
             one.score += lower
             if one.parts:
                 one.parts["tier"] += lower / signals.WEIGHTS["tier"]
