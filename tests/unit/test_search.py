@@ -283,6 +283,14 @@ def test_ageing_never_hides_the_only_or_the_better_answer(lab: Lab):
     assert set(shown(lab.ask("router"))) == {"router", "lamp"}
 
 
+def test_what_rests_may_be_the_better_of_answers_that_have_little_of_the_question(wordless: Lab):
+    """None of those that are awake is relevant enough to be a hit beside others: it used to be an error."""
+    wordless.add({"memory/2026-02-10.md": f"## Hall\n\nThe lamp.\n\n## Shed\n\nA lamp {'and some tools ' * 20}.\n"})
+    rest(wordless, "Hall")
+    answer = wordless.ask("lamp plugh xyzzy quux frobozz grault garply waldo", mode="text")
+    assert (shown(answer), [hit.key for hit in answer.near]) == (["shed"], ["2026-02-10#hall"])
+
+
 def test_a_hit_in_another_language_is_as_sure_as_it_is_near_itself(lab: Lab):
     index = lab.add(NOTES)
     asked = {text: Ask(text, ("agent",), today=TODAY) for text in ("plugh xyzzy quux", "planted two apple trees")}

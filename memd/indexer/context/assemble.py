@@ -167,7 +167,7 @@ def _passing(inputs: ContextInputs, memories: AbstractSet[int]) -> AbstractSet[i
     filters = inputs.question.filters
     if not filters or not memories:
         return memories
-    chunks = [chunk for chunk, _ in lookup.siblings(inputs.connection, memories)]
+    chunks = [chunk for _, _, chunk in lookup.siblings(inputs.connection, memories)]
     return {row["memory"] for row in lookup.join(inputs.connection, chunks, filters).values()}
 
 

@@ -171,7 +171,7 @@ def mean_of(rows: Vectors) -> Vectors:
 
 def _means(connection: Connection, mirror: VectorIndex, memories: Collection[int]) -> dict[int, Vectors]:
     """The vectors of memories whose chunks are all in the mirror."""
-    chunks = grouped((memory, chunk) for chunk, memory in lookup.siblings(connection, memories))
+    chunks = grouped((memory, chunk) for memory, _, chunk in lookup.siblings(connection, memories))
     vectors = mirror.take([chunk for those in chunks.values() for chunk in those])
     found, at = {}, 0
     for memory, those in chunks.items():

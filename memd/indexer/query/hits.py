@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,16 @@ from memd.indexer.language.words import query_terms, words
 from memd.indexer.query import certainty, lookup, signals
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.record import history
-from memd.indexer.store.lines import ranges
+from memd.indexer.store.lines import Numbers
 from memd.indexer.store.stores import Stores
 from memd.models import TEAM, Answer, Ask, Hit, JsonObject, Workspace
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""
+
+SKETCHED = 256
+Terms = tuple[int, Numbers]
+"""The terms of a chunk and its headings, behind so many bits: one is set for each term, and several may share it."""
 
 FREE = 3
 """Hits of one file that keep their score."""
@@ -90,13 +93,10 @@ def newest_first(answer: Answer, limit: int) -> Answer:
 
 def fold(candidates: Sequence[Candidate], limit: int) -> list[Folded]:
     """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
-    kept: list[tuple[Candidate, list[JsonObject], frozenset[int]]] = []
+    kept: list[tuple[Candidate, list[JsonObject], Terms]] = []
     spread = _spread(candidates[: LOOKED_AT * limit])
     for candidate, terms in zip(spread, _terms(spread), strict=True):
-        # Most sets differ so much in size that they need no comparing.
-        least, most = ALIKE * len(terms), len(terms) / ALIKE
-        alike = (one for one in kept if least <= len(one[2]) <= most and _alike(terms, one[2]))
-        same = next((one for one in alike if one[0].index is candidate.index), None)
+        same = next((one for one in kept if one[0].index is candidate.index and _alike(terms, one[2])), None)
         if same is not None and _is_team(same[0]) and not _is_team(candidate):
             # The person's own wins; it is shown where the team's would have been.
             kept[kept.index(same)] = (candidate, [same[0].row, *same[1]], terms)
@@ -126,24 +126,24 @@ def _name(candidate: Candidate) -> tuple[int, str]:
     return candidate.index.id, candidate.row["slug"] or candidate.row["stem"]
 
 
-def _terms(candidates: Sequence[Candidate]) -> list[frozenset[int]]:
-    """The terms of each chunk and of its headings."""
-    terms: dict[int, frozenset[int]] = {}
+def _terms(candidates: Sequence[Candidate]) -> list[Terms]:
+    terms: dict[int, Terms] = {}
     for index in {candidate.index.id: candidate.index for candidate in candidates}.values():
         chunks, postings = [one.row["id"] for one in candidates if one.index is index], index.text.postings()
-        firsts, ends = postings.line_spans(postings.places(np.array(chunks)))
-        lines = postings.lines(ranges(firsts, ends - firsts))
-        starts = np.concatenate(([0], np.cumsum(lines.sizes)))
-        places, every = starts[np.cumsum([0, *(ends - firsts)])].tolist(), lines.terms.tolist()
-        for chunk, (start, end) in zip(chunks, pairwise(places), strict=True):
-            # One that the index does not have yet is like no other.
-            terms[chunk] = frozenset(every[start:end]) or frozenset((-chunk,))
+        sizes, _, _, every = postings.lines(*postings.line_spans(postings.places(np.array(chunks))))
+        bits = np.zeros((len(chunks), SKETCHED), bool)
+        bits[np.arange(len(chunks)).repeat(sizes), every % SKETCHED] = True
+        for chunk, sketch, size, end in zip(chunks, np.packbits(bits, 1), sizes, sizes.cumsum(), strict=True):
+            terms[chunk] = int.from_bytes(sketch.tobytes(), "big"), every[end - size : end]
     return [terms[candidate.row["id"]] for candidate in candidates]
 
 
-def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
-    both = len(one & other)
-    return both >= ALIKE * (len(one) + len(other) - both)
+def _alike(one: Terms, other: Terms) -> bool:
+    # Where more bits differ than terms may, the terms need no comparing: making sets of all took most of the time.
+    if (one[0] ^ other[0]).bit_count() > (1 - ALIKE) * (len(one[1]) + len(other[1])):
+        return False
+    # One that the index does not have yet is like no other.
+    return 0 < len(np.intersect1d(one[1], other[1])) >= ALIKE * len(np.union1d(one[1], other[1]))
 
 
 def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -53,9 +53,10 @@ def allowed(connection: Connection, workspace: int, filters: Filters) -> list[in
     return [row["id"] for row in rows]
 
 
-def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int]]:
-    """Every chunk of some memories with its memory, in the order of their files."""
-    return _tuples(connection, SQL["siblings"], {"memories": json.dumps(list(memories))}).fetchall()
+def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int, int]]:
+    """Every chunk of some memories, behind its memory and its first line, in the order of their files."""
+    # In Python: the order takes SQLite 124 µs for 50 memories, and 8 here.
+    return sorted(_tuples(connection, SQL["siblings"], {"memories": json.dumps(list(memories))}))
 
 
 def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:

@@ -20,9 +20,7 @@ CROSS JOIN files f ON f.id = c.file
 WHERE true
 
 -- name: siblings
-SELECT id, memory FROM chunks
-WHERE memory IN (SELECT value FROM json_each(:memories))
-ORDER BY memory, start_line, id
+SELECT memory, start_line, id FROM chunks WHERE memory IN (SELECT value FROM json_each(:memories))
 
 -- name: parts_of_memory
 SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_line, id

@@ -99,23 +99,26 @@ class SearchResult:
         words = result.undated
         if words is None or self.question.only_time:
             return certainty.FOUND * had
-        named = [best.row, *(one.row for one in first[:NAMED])]
-        unsure = (
-            words.unsure
-            or all(words.names_others(row["id"], row["stem"]) for row in named)
-            or (had < certainty.ALL_WORDS and self._only_in_code(best, words, result.nearness))
-        )
         agreed = best.ranks.get("text") == best.ranks.get("vector") == 1 and words.of_words
         known, nearness = max(words.known, had), result.nearness
         # A meaning that agrees with the words, or is only its memory's, makes nothing less sure than they do alone.
         alone = agreed or best.parts.get("by_memory")
-        sure = max(certainty.confidence(known, had, one, unsure) for one in {nearness, None if alone else nearness})
+        ways = {nearness, None if alone else nearness}
+        sure = max(certainty.confidence(known, had, one) for one in ways)
+        if sure > certainty.BELOW_FOUND and self._unsure(best, first, words):
+            sure = max(certainty.confidence(known, had, one, unsure=True) for one in ways)
         if sure >= certainty.WEAK:
             return sure
         every = result.words or words
         # A rare word, a near spelling, a part of a word, or a chunk that stands out, is more than nothing.
         some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
         return certainty.WEAK if some or self._stands_out(best, result) else sure
+
+    def _unsure(self, best: Candidate, first: Sequence[Candidate], words: WordMatches) -> bool:
+        """Whether the question's words may not be those that were found."""
+        named = (best.row, *(one.row for one in first[:NAMED]))
+        others = words.unsure or all(words.names_others(row["id"], row["stem"]) for row in named)
+        return others or (self.share_had_by(best) < certainty.ALL_WORDS and self._only_in_code(best, words))
 
     def _stands_out(self, best: Candidate, result: WorkspaceResult) -> bool:
         """Whether a chunk is much nearer than others to a question that says something; where all notes are English,
@@ -124,11 +127,11 @@ class SearchResult:
             return False
         return self.question.says_something or result.meaning.in_foreign(best.index) is not None
 
-    def _only_in_code(self, best: Candidate, words: WordMatches, near: float | None) -> bool:
+    def _only_in_code(self, best: Candidate, words: WordMatches) -> bool:
         """Whether a question in prose has nothing but a match in code or a path for it: "my cat" is no `cat ~/x`."""
         if not any(map(is_small, self.question.words)):
             return False
-        by_meaning = certainty.confidence(None, 0.0, near)
+        by_meaning = certainty.confidence(None, 0.0, self.by_workspace[best.index.id].nearness)
         return by_meaning < certainty.FOUND and words.only_in_code(best.row["id"], best.row["text"])
 
     def misspelt(self, answer: Answer) -> Answer:
@@ -169,10 +172,11 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
     better = [one for one in resting if hits.relevance(one) > best]
     # What is awake comes first if it has as many of the question's words; what rests is the last of the hits then.
     had = max(map(found.share_had_by, awake.candidates[:FIRST]))
-    answers = [one for one in awake.candidates if hits.relevance(one) >= least][: max(1, ask.limit - len(better))]
+    answers = [one for one in awake.candidates if hits.relevance(one) >= least] or awake.candidates[:1]
+    last = answers[: max(1, ask.limit - len(better))][-1]
     for one in better:
         if had and had >= found.share_had_by(one):
-            lower = min(0.0, answers[-1].score - hits.TINY - one.score)
+            lower = min(0.0, last.score - hits.TINY - one.score)
             one.score += lower
             if one.parts:
                 one.parts["tier"] += lower / signals.WEIGHTS["tier"]

@@ -450,7 +450,7 @@ class CandidateMemories:
 
     def __init__(self, connection: Connection, rows: Iterable[JsonObject], postings: Postings | None) -> None:
         siblings = lookup.siblings(connection, {row["memory"] for row in rows})
-        known, numbers = np.fromiter(chain.from_iterable(siblings), np.int64).reshape(-1, 2).T
+        numbers, _, known = np.fromiter(chain.from_iterable(siblings), np.int64).reshape(-1, 3).T
         self.chunks: list[int] = known.tolist()
         self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
         self.memory = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)

@@ -216,7 +216,7 @@ class WordMatches:
 
     def has_as_written(self, chunk: int) -> bool:
         """Whether a chunk has every word of the question as it is written."""
-        return self.postings.place(chunk) in self.written
+        return len(self.written) > 0 and self.postings.place(chunk) in self.written
 
     def rare_in(self, chunk: int) -> bool:
         """Whether a chunk has a word of the question that few chunks have; of pairs of characters it takes two."""

@@ -33,8 +33,8 @@ def number_of(term: str) -> int:
 
 def ranges(starts: Places, sizes: Places) -> Places:
     """Numbers in a row, one run after the other: so many from each start on."""
-    ends = np.cumsum(sizes)
-    return np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
+    ends: Places = sizes.cumsum()
+    return (starts - (ends - sizes)).repeat(sizes) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def places_in(known: NDArray[Any], wanted: NDArray[Any]) -> Places:
@@ -103,9 +103,12 @@ class SegmentLines:
                 raise ValueError("the lines of a segment do not begin where they should")
 
 
-def lines_at(segments: Sequence[SegmentLines], bases: Places, numbers: Places) -> Lines:
-    """Lines by their numbers, which count through all segments from their bases on; a negative one has no words."""
-    whose = np.searchsorted(bases, numbers, "right") - 1
+def lines_at(segments: Sequence[SegmentLines], bases: Places, numbers: Places, ends: Places | None = None) -> Lines:
+    """Lines by their numbers, which count through all segments from their bases on; a negative one has no words.
+
+    With `ends`, runs of lines, each up to the line of that number and as one line.
+    """
+    whose, ends = bases.searchsorted(numbers, "right") - 1, numbers + 1 if ends is None else ends
     sizes, labels, flags = np.zeros(len(numbers), np.int64), *np.zeros((2, len(numbers)), np.uint8)
     starts = np.zeros(len(numbers), np.int64)
     present = [nth for nth in np.unique(whose).tolist() if nth >= 0]
@@ -113,9 +116,9 @@ def lines_at(segments: Sequence[SegmentLines], bases: Places, numbers: Places) -
         here, segment = whose == nth, segments[nth]
         lines = numbers[here] - bases[nth]
         starts[here] = segment.starts[lines]
-        sizes[here] = segment.starts[lines + 1] - segment.starts[lines]
+        sizes[here] = segment.starts[ends[here] - bases[nth]] - segment.starts[lines]
         labels[here], flags[here] = segment.labels[lines], segment.flags[lines]
-    terms, of = np.zeros(int(sizes.sum()), np.uint32), np.repeat(whose, sizes)
+    terms, of = np.zeros(int(sizes.sum()), np.uint32), whose.repeat(sizes)
     for nth in present:
         terms[of == nth] = segments[nth].terms(starts[whose == nth], sizes[whose == nth])
     return Lines(sizes, labels, flags, terms)

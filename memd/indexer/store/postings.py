@@ -216,10 +216,10 @@ class Postings:
         docs = alive[np.argsort(self.chunks[alive])]
         return self.chunks[docs], np.append(docs, -1)
 
-    def lines(self, numbers: NDArray[np.int64]) -> Lines:
-        """Lines by their numbers, which `line_spans` tells; a negative one is a line without words."""
+    def lines(self, numbers: NDArray[np.int64], ends: NDArray[np.int64] | None = None) -> Lines:
+        """Lines by their numbers, or runs of them, which `line_spans` tells; a negative one is a line without words."""
         with reading():
-            return lines_at([segment.lines for segment in self.segments], self._lines[:-1], numbers)
+            return lines_at([segment.lines for segment in self.segments], self._lines[:-1], numbers, ends)
 
     def line_spans(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number of the first line of each document and of the one after its last; equal for document -1.

@@ -96,7 +96,8 @@ class WorkspaceIndex(ABC):
         self.remote = remote
         """Whether a Chroma server has its vectors, and nobody else."""
         self._remote: dict[int, ServerVectors] = {}
-        self._named: tuple[tuple[int, int], list[tuple[str, int]]] = ((0, 0), [])
+        self._named: tuple[int, tuple[int, int], list[tuple[str, int]]] = (-1, (0, 0), [])
+        """The clock's count and the stamp of the files when their names were last looked at, and the names."""
         self._stores = stores
 
     @property
@@ -120,15 +121,15 @@ class WorkspaceIndex(ABC):
 
     def names(self) -> list[tuple[str, int]]:
         """The names of files and their numbers, except dates, which say nothing that the notes do not know."""
-        connection = self._stores.ledger.reader
-        stamp = catalog.files_stamp(connection, self.id)
-        if self._named[0] != stamp:
-            paths = catalog.paths(connection, self.id)
-            named = [
-                (composed(PurePosixPath(path).stem).casefold(), number) for path, number in paths if not date_of(path)
-            ]
-            self._named = stamp, named
-        return self._named[1]
+        ledger, (seen, known, named) = self._stores.ledger, self._named
+        if (seq := ledger.seq_seen()) != seen:
+            # Not at every question: counting the files takes longer than all else about names.
+            stamp = catalog.files_stamp(ledger.reader, self.id)
+            if stamp != known:
+                paths = [(path, number) for path, number in catalog.paths(ledger.reader, self.id) if not date_of(path)]
+                named = [(composed(PurePosixPath(path).stem).casefold(), number) for path, number in paths]
+            self._named = seq, stamp, named
+        return named
 
     @abstractmethod
     def local_mirror(self, model: ActiveModel) -> Mirror | None:
