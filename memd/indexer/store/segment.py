@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, compress
-from itertools import count as numbering
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -407,7 +406,7 @@ class _Field:
 
     def __init__(self) -> None:
         # Not its own length: what refers to itself stays until the collector comes by.
-        self.terms: defaultdict[str, int] = defaultdict(numbering().__next__)
+        self.terms: defaultdict[str, int] = defaultdict(iter(range(1 << 31)).__next__)
         self.sizes = array("q")
         """How many words each document has."""
         self._gathered = array("i")
