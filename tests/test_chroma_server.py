@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.server
 import re
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import chromadb
+import httpx
 import pytest
 
 from memd.config.schema import VectorsSettings
@@ -221,6 +223,19 @@ def test_a_copy_with_the_same_place_is_found_out_by_its_token(tmp_path: Path, ch
     with pytest.raises(StoreBroken, match="belong to another memd"):
         opened()
     assert opened(take_over=True).look([]) == {"ws-1-model-1": 2}
+
+
+def test_what_was_sent_is_freed(tmp_path: Path, chroma: RunningChroma) -> None:
+    """A hundred thousand characters a call: no answer refers to itself, and so to them, until a collector comes by."""
+    host = ServerHost(VectorsSettings(engine="server", url=chroma.url), tmp_path, "ledger")
+    host.open()
+    gc.collect()
+    gc.disable()
+    try:
+        host.add("ws-1-model-1", [row("a" * 32, "one")])
+        assert not [one for one in gc.get_objects() if isinstance(one, httpx.Response)]
+    finally:
+        gc.enable()
 
 
 def test_a_wiped_server_is_noticed_while_nobody_writes(home: Home, workspace: Path, chroma: RunningChroma) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
@@ -10,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
@@ -140,6 +142,18 @@ def test_a_fault_that_passes_costs_another_try(server: EmbeddingServer, settings
     server.faults.extend([fault, fault])
     assert np.allclose(model.embed(NOTES), HashEmbedder().embed(NOTES), atol=1e-6)
     assert not server.faults and not model.trouble
+
+
+def test_an_answer_is_freed_once_it_is_read(settings: EmbeddingSettings):
+    """It does not refer to itself: the collector of a daemon comes by once in millions of objects."""
+    model = ServerEmbedder(settings)
+    gc.collect()
+    gc.disable()
+    try:
+        model.embed(NOTES)
+        assert not [one for one in gc.get_objects() if isinstance(one, httpx.Response)]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "gone"])

@@ -311,6 +311,7 @@ class ServerEmbedder(Measured):
             raise self._again(f"cannot be reached ({_without(str(error) or type(error).__name__, key)})") from error
         except RuntimeError as error:  # httpx says so of a client that was closed meanwhile
             raise self._away("is no longer asked") from error
+        del answer.stream  # it refers back to the answer, which would stay until the collector comes by
         if answer.status_code >= 300:
             self._refused(answer, key)
         try:

@@ -139,10 +139,10 @@ class ChromaClient:
             answer = self._client.request(method, self._base + path, content=packed, timeout=seconds)
         except httpx.HTTPError as error:
             raise self._failed(repr(error)) from error
-        if answer.is_success:
-            return msgspec.json.decode(answer.content) if answer.content else None
-        if answer.status_code == absent:
-            return None
+        # It refers back to the answer, and so to what was sent: both would stay until the collector comes by.
+        del answer.stream
+        if answer.is_success or answer.status_code == absent:
+            return msgspec.json.decode(answer.content) if answer.is_success and answer.content else None
         # It may have been wiped: its collections have other numbers then.
         self._numbers.clear()
         raise self._failed(f"{answer.status_code} {answer.text}")
