@@ -273,8 +273,6 @@ class Worker:
     def _end_piece(self, batch: Batch, more: bool) -> None:
         """Keep what is left of a batch for its next turn; with nothing left, tell those who wait for it."""
         ready: list[Future[None]] = []
-        # Work that is over still refers to its batch, and to all that was read.
-        batch.work = batch.work if more else None
         with self._wake:
             self._batch = None
             if batch.jobs:
@@ -286,6 +284,8 @@ class Worker:
             else:
                 self._unfinished = None if batch is self._unfinished else self._unfinished
                 ready = self._hints.finish(batch)
+        # Work that is over still refers to its batch, and to all that was read. Until here the batch may be counted.
+        batch.work = batch.work if more else None
         for future in ready:
             future.set_result(None)
         for job in batch.jobs if not more else ():

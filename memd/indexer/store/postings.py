@@ -155,6 +155,7 @@ class Segments:
             if number not in self._open:
                 self._open[number] = opened(segment)
             parts.append((self._open[number], np.fromiter(segment.deleted_docs(), np.int64)))
+        self.lists.most = min(LEAST_POSTINGS + POSTINGS_EACH * sum(one.size for one, _ in parts), MOST_POSTINGS)
         postings = Postings(parts, self.lists)
         current = {run.id for run in postings.runs}
         self._keep_lists(current.__contains__)
@@ -195,7 +196,6 @@ class Postings:
         self._lines = np.cumsum([0, *(segment.lines.count for segment in self.segments)])
         """The number of each segment's first line, and that of all lines."""
         self._lists = lists
-        lists.most = min(LEAST_POSTINGS + POSTINGS_EACH * self.size, MOST_POSTINGS)
         self._whole: PostingCache[tuple[str, str]] = PostingCache(min(lists.most, MOST_JOINED))
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
