@@ -17,8 +17,9 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
+
+from memd.processes import work_of
 
 LENGTH = struct.Struct("!I")
 SEND_SECONDS = 120
@@ -124,7 +125,7 @@ class Child:
             try:
                 return answer.result(tick)
             except TimeoutError:
-                work, state = _work_of(self.process.pid)
+                work, state = work_of(self.process.pid)
             still = 0.0 if work > last or state in RUNNABLE else still + tick
             began, last = work if began is None else began, work
             if still >= patience or work - began > MOST_WORK:
@@ -164,18 +165,6 @@ class Child:
         self._receiver.join(END_SECONDS)
         self._link.close()
         return ended
-
-
-def _work_of(pid: int) -> tuple[float, str]:
-    """How many seconds of processor time a process has used, and its state: from /proc, elsewhere from ps."""
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK"), state
-    except OSError:
-        told = subprocess.getoutput(f"LC_ALL=C ps -o stat= -o time= -p {pid} 2>/dev/null")
-    # Such as "RN 1:02.03"; nothing of a process that has ended, or without ps. Only the difference of two counts.
-    state, spent = told.split() or ("", "0")
-    return sum(float(part) * 60**nth for nth, part in enumerate(spent.replace("-", ":").split(":")[::-1])), state[:1]
 
 
 def serve(connection: socket.socket, answer: Callable[..., Any], ready: Any = None) -> None:

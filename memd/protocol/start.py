@@ -16,6 +16,7 @@ from pathlib import Path
 import memd
 from memd.config import paths
 from memd.errors import MemdError, NoDaemon
+from memd.processes import PROC, command_line_of, work_of
 from memd.protocol import wire
 from memd.protocol.client import Client
 from memd.protocol.connection import HANDED_SOCKET, connect, listen
@@ -25,7 +26,6 @@ STOP_SECONDS = 15.0
 WORKING = 0.01
 """The share of a core that tells a daemon at work from one that hangs; on a busy machine it gets no more."""
 ANSWER_SECONDS = 5.0
-PROC = Path("/proc")
 UNITS = ("memd.socket", "memd.service")
 REFUSED = 5
 """The exit code of a daemon that found another one holding the lock, or an unsafe directory."""
@@ -88,17 +88,10 @@ def lock_holder() -> int:
     """The process that holds the daemon's lock, as far as its lock file and the system tell; else 0."""
     try:
         pid = int(wire.loads(paths.lock_file().read_text(encoding="utf-8"))["pid"])
-        command = _command_of(pid)
+        command = command_line_of(pid)
     except (OSError, ValueError, KeyError, TypeError):
         return 0
     return pid if b"memd.daemon" in command else 0
-
-
-def _command_of(pid: int) -> bytes:
-    """The command line of a process: from /proc, elsewhere from ps."""
-    if PROC.is_dir():
-        return (PROC / str(pid) / "cmdline").read_bytes()
-    return subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
 def _ask_to_stop(before: Callable[[], object]) -> int:
@@ -313,23 +306,15 @@ def _other_socket() -> str:
 
 def _wait_for_exit(pid: int) -> None:
     """Wait for a daemon that stops, however long it works; not for one that hangs."""
-    deadline, worked, hint = time.monotonic() + STOP_SECONDS, _worked(pid), f"end it, nothing is lost: kill -9 {pid}"
+    deadline, worked, hint = time.monotonic() + STOP_SECONDS, work_of(pid)[0], f"end it, nothing is lost: kill -9 {pid}"
     while _alive(pid):
         if time.monotonic() > deadline:
-            before, worked = worked, _worked(pid)
+            before, worked = worked, work_of(pid)[0]
             if worked - before < WORKING * STOP_SECONDS:
                 raise MemdError(f"the daemon (pid {pid}) does not stop", hint)
             sys.stderr.write(f"memd: waiting for the daemon (pid {pid}), which is still at work; to {hint}\n")
             deadline = time.monotonic() + STOP_SECONDS
         time.sleep(0.02)
-
-
-def _worked(pid: int) -> float:
-    """The processor time of a process so far, in seconds; 0 where the system does not tell."""
-    with contextlib.suppress(OSError):
-        times = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[11:13]
-        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-    return 0.0
 
 
 def _alive(pid: int) -> bool:

