@@ -19,7 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
-from memd.indexer.model import granite
+from memd.indexer.model import granite, onnx_graph
 from tests.conftest import PATIENCE
 
 NOTES = [
@@ -174,11 +174,24 @@ class Reference:
         return x[0]
 
 
-def test_the_graph_is_the_model(model, pack):
+@pytest.mark.parametrize(("kernel", "least"), sorted({("blocks", 0.9995), (onnx_graph.kernel(), 0.9985)}))
+def test_the_graph_is_the_model(pack, tmp_path, monkeypatch, kernel, least):
+    """By blocks, and as this processor does it."""
+    for module in (onnx_graph, granite):
+        monkeypatch.setattr(module, "kernel", lambda: kernel)
     tokenizer = Tokenizer.from_buffer(pack.tokenizer)
     reference = Reference(pack)
     expected = np.stack([reference.embed(tokenizer.encode(note).ids) for note in NOTES])
-    assert cosines(expected, model.embed(NOTES)).min() > 0.999
+    assert cosines(expected, embedders.load_granite(tmp_path, threads=2).embed(NOTES)).min() > least
+
+
+def test_matrices_are_multiplied_whole_where_the_processor_is_made_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_graph, "CPUINFO", tmp_path / "cpuinfo")
+    assert onnx_graph.kernel() == "blocks"
+    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu avx2 avx512f\n")
+    assert onnx_graph.kernel() == "blocks"
+    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu avx2 avx_vnni\n")
+    assert onnx_graph.kernel() == "vnni"
 
 
 def test_a_changed_pack_is_refused(pack, tmp_path):

@@ -203,5 +203,5 @@ def test_the_graph_in_8_bits_gives_the_vectors_of_the_package(tmp_path: Path) ->
     texts = ["", "x", *(text for text in NOTES.splitlines() if text), PAPERS, "Der Zug nach Wien. " * 60]
     model = multilingual.load(tmp_path)
     together = model.embed(texts)
-    assert (np.einsum("ij,ij->i", together, package.encode(texts)) > 0.9995).all()
-    assert np.allclose(together, np.concatenate([model.embed([text]) for text in texts]), atol=1e-5)
+    assert (np.einsum("ij,ij->i", together, package.encode(texts)) > 0.999).all()
+    assert (together == np.concatenate([model.embed([text]) for text in texts])).all()

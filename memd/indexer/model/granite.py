@@ -16,13 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.model.onnx_graph import MICROSOFT, GraphWriter, Shapes
+from memd.indexer.model.onnx_graph import BY_BLOCKS, MICROSOFT, GraphWriter, Loud, Shapes, kernel
 from memd.indexer.model.prepared_files import InstalledModel, TableFile, prepared
 
 MODEL_NAME = "granite-embedding-30m-english-int8"
 PACK_SHA256 = "6a1cc24734a57e4524ecdab1466b2c14535a059b393c76c418ca458ec29602dd"
 GRAPH_FORMAT = 3  # raise it when build_graph() changes: cached graphs are then built again
 MAX_TOKENS = 512
+
+LOUD: dict[str, Loud] = {
+    "l0.f1": (98, 283), "l0.f2": (573,), "l1.f1": (334,), "l1.f2": (327,), "l2.f1": (334,), "l2.f2": (885,),
+    "l3.f2": (415, 768, 846, 1450), "l4.f2": (52, 1271),
+    "l3.qkv": BY_BLOCKS, "l3.f1": BY_BLOCKS, "l4.qkv": BY_BLOCKS, "l5.qkv": BY_BLOCKS,
+    "l5.ao": BY_BLOCKS, "l5.f1": BY_BLOCKS, "l5.f2": BY_BLOCKS,
+}  # fmt: skip
+"""Of the first token one number is up to fifty times the others. With these the cosine to the model in full is .9994 on
+84 texts; .972 without, .9998 by blocks alone."""
 
 _FIRST_POSITION = 2  # RoBERTa counts positions from here
 _WORDS, _SCALES = "word_emb", "word_emb.s"
@@ -75,7 +84,7 @@ def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
 
 def graph(pack: Pack, cache: Path) -> Path | bytes:
     """The encoder graph: a verified file in the cache, or its bytes if the cache cannot be written."""
-    version = f"v{GRAPH_FORMAT}-{pack.sha256[:16]}-int8"
+    version = f"v{GRAPH_FORMAT}-{pack.sha256[:16]}-int8-{kernel()}"
     return prepared(cache, "granite-graph", version, ".onnx", lambda: build_graph(pack))
 
 
@@ -185,4 +194,4 @@ class _GraniteWriter(GraphWriter):
         """Weights times x plus bias: an 8-bit multiplication in blocks."""
         weights, suffix = self.tensors[f"{name}.w"].rows(part), f"{part.start}"
         bias = self.weight(f"{name}.b{suffix}", self.tensors[f"{name}.b"].rows(part).values)
-        return self.times(x, f"{name}.w{suffix}", *weights.grouped(), bias)
+        return self.times(x, f"{name}.w{suffix}", *weights.grouped(), bias, LOUD.get(name, ()))

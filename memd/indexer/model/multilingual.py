@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model.onnx_graph import GraphWriter, Shapes, onnx_errors, open_session
-from memd.indexer.model.pooling import Vectors, batches, encodable, unit
+from memd.indexer.model.onnx_graph import BY_BLOCKS, GraphWriter, Loud, Shapes, kernel, onnx_errors, open_session
+from memd.indexer.model.pooling import Vectors, encodable, unit
 from memd.indexer.model.prepared_files import InstalledModel, TableFile, digest_of_parts, prepared
 from memd.indexer.model.scale import ModelScale, Scale
 
@@ -31,7 +31,6 @@ SCALE = Scale(0.0682804, 0.6515315)
 
 MOST_CHARS = 2_000
 """Characters of a text; the rest of a longer question or chunk is not embedded."""
-TEXTS_AT_ONCE = 32
 
 GRAPH_FORMAT = 1  # raise it when build_graph() changes: cached graphs are then built again
 SHARED = 17
@@ -62,7 +61,7 @@ def load(cache: Path) -> MultilingualEmbedder:
         raise ModelUnavailable(f"{_MODEL.title} cannot be loaded: {error}.", _MODEL.reinstall) from error
     # The package's own tokenizer is Python and takes a hundred times as long.
     tokenizer = SentencePieceProcessor(model_file=str(folder / "sp.model"))
-    version = f"v{GRAPH_FORMAT}-{WEIGHTS_SHA256[:16]}"
+    version = f"v{GRAPH_FORMAT}-{WEIGHTS_SHA256[:16]}-{kernel()}"
     graph = prepared(cache, "languages-graph", version, ".onnx", lambda: build_graph(folder / "weights.npz"))
     return MultilingualEmbedder(open_session(graph, 1, MODEL_NAME), tokenizer, table(folder / "weights.npz", cache))
 
@@ -93,29 +92,20 @@ class MultilingualEmbedder:
         self._session, self._tokenizer, self._rows = session, tokenizer, rows
 
     def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
-        """One row a text."""
+        """One row a text; each alone, since texts together gain no time."""
         vectors = np.zeros((len(texts), DIMS), np.float32)
-        pieces = [self._tokenizer.encode(_readable(text), add_bos=True, add_eos=True) for text in texts]
-        for batch in batches([len(each) for each in pieces], TEXTS_AT_ONCE):
-            vectors[batch] = self._run([pieces[nth] for nth in batch])
+        for vector, text in zip(vectors, texts, strict=True):
+            vector[:] = self._run(np.array(self._tokenizer.encode(_readable(text), add_bos=True, add_eos=True)))
         return unit(vectors)
 
-    def _run(self, texts: list[list[int]]) -> Vectors:
-        """The texts in a row: which pieces are near each, in its own text, and the share that each has in a text."""
-        pieces, lengths = np.concatenate(texts), np.array([len(text) for text in texts])
-        text = np.repeat(np.arange(len(texts)), lengths)
-        near = np.lib.stride_tricks.sliding_window_view(np.pad(text, NEAR, constant_values=-1), 2 * NEAR + 1)
-        places = np.arange(-NEAR, NEAR + 1) + np.arange(len(pieces))[:, None]
-        inputs = {
-            "pieces": pieces,
-            "rows": self._rows[pieces],
-            # The last row, of zeros, stands for what is in no text.
-            "near": np.where(near == text[:, None], places, len(pieces)),
-            "shares": ((text == np.arange(len(texts))[:, None]) / np.sqrt(lengths)[:, None]).astype(np.float32),
-        }
+    def _run(self, pieces: NDArray[np.int64]) -> Vectors:
+        near = np.arange(-NEAR, NEAR + 1) + np.arange(len(pieces))[:, None]
+        # The last row, of zeros, stands for what is before the text and behind it.
+        near[near < 0] = len(pieces)
+        inputs = {"pieces": pieces, "rows": self._rows[pieces], "near": near.clip(max=len(pieces))}
         with onnx_errors(MODEL_NAME):
             (vectors,) = self._session.run(None, inputs)
-        return cast(Vectors, vectors)
+        return cast(Vectors, vectors[0])
 
     def count_tokens(self, text: str) -> int:
         """The number of pieces of a text."""
@@ -142,23 +132,23 @@ class _LanguagesWriter(GraphWriter):
     def __init__(self, parts: dict[str, NDArray[Any]]) -> None:
         self.parts = parts
         inputs: Shapes = {
-            "pieces": (np.int64, ["n"]), "rows": (np.uint8, ["n", DIMS]),
-            "near": (np.int64, ["n", 2 * NEAR + 1]), "shares": (np.float32, ["texts", "n"]),
+            "pieces": (np.int64, ["n"]), "rows": (np.uint8, ["n", DIMS]), "near": (np.int64, ["n", 2 * NEAR + 1])
         }  # fmt: skip
-        super().__init__(MODEL_NAME, inputs, {"vectors": (np.float32, ["texts", DIMS])})
+        super().__init__(MODEL_NAME, inputs, {"vectors": (np.float32, [1, DIMS])})
 
     def encoder(self) -> bytes:
         pieces = self.pieces()
-        projected = [self.joined(name) for name in ("proj", "proj_b", "ln_g", "ln_b")]
-        x = self.even(self.linear(pieces, "proj", *projected[:2]), *projected[2:])
+        weights, bias, factors, offsets = (self.joined(name) for name in ("proj", "proj_b", "ln_g", "ln_b"))
+        x = self.even(self.linear(pieces, "proj", weights, bias, BY_BLOCKS), factors, offsets)
         parts = [self.fresh() for _ in ORDERS]
         self.node("Split", x, self.constant([CONVOLVED] * len(ORDERS)), outputs=parts, axis=1)
         found = [self.convolved(part, *order) for part, order in zip(parts, ORDERS, strict=True)]
         x = self.even(self.node("Concat", pieces, *found, axis=1), self.parts["ln_g"], self.parts["ln_b"])
-        # Each text is the sum of its pieces by the root of their number.
-        ones = self.node("ReduceSum", "shares", self.constant([1]))
-        bias = self.node("Mul", ones, self.weight("cnn_b", self.parts["cnn_b"]))
-        text = self.node("Add", self.plain(self.node("MatMul", "shares", x), "cnn_W"), bias)
+        # A text is the sum of its pieces by the root of their number: their mean, times that root.
+        count = self.node("Cast", self.node("Shape", "pieces"), to=self.kind(np.float32))
+        mean = self.plain(self.node("ReduceMean", x, axes=[0], keepdims=1), "cnn_W")
+        text = self.node("Add", mean, self.weight("cnn_b", self.parts["cnn_b"]))
+        text = self.node("Mul", text, self.node("Sqrt", count))
         inner = self.node("Relu", self.plain(text, "d0"))
         middle = self.node("Relu", self.node("Add", self.plain(text, "p1"), self.plain(inner, "d1")))
         inner = self.node("Relu", self.plain(middle, "d2"))
@@ -194,11 +184,11 @@ class _LanguagesWriter(GraphWriter):
         parts = self.weight(self.fresh(), factors), self.weight(self.fresh(), offsets)
         return self.node("LayerNormalization", x, *parts, axis=-1, epsilon=float(self.parts["eps"]))
 
-    def linear(self, x: str, name: str, weights: NDArray[Any], bias: NDArray[Any]) -> str:
+    def linear(self, x: str, name: str, weights: NDArray[Any], bias: NDArray[Any], loud: Loud = ()) -> str:
         """Weights times x plus bias, in 8 bits."""
         blocks = weights.T.reshape(weights.shape[1], -1, BLOCK)
         scales = (np.abs(blocks).max(-1) / 127).astype(np.float32)
-        return self.times(x, name, np.rint(blocks / scales[..., None]), scales, self.weight(f"{name}.b", bias))
+        return self.times(x, name, np.rint(blocks / scales[..., None]), scales, self.weight(f"{name}.b", bias), loud)
 
     def plain(self, x: str, name: str) -> str:
         """Weights times x."""

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,17 @@ from memd.errors import ModelUnavailable
 
 HINT = "Check embedding.path in the config; with embedding.provider = none memd searches text only."
 MICROSOFT = "com.microsoft"
+CPUINFO = Path("/proc/cpuinfo")
+VNNI = {"avx512_vnni", "avx_vnni"}
+"""Processors with one of these multiply whole matrices of bytes in a third of the time that blocks take. Others that
+could would let sums overflow (AVX2), or gain little (ARM)."""
+BY_BLOCKS = None
+
 _ZERO_POINT = 128  # MatMulNBits takes unsigned bytes around this
 _INT8_ACTIVATIONS = 4  # 8-bit activations per block: on x86 a query takes 2 ms instead of 19, at cosine 0.9998
 
+Loud = Sequence[int] | None
+"""The columns that have much larger numbers than the others; `BY_BLOCKS` for a product that needs to be more exact."""
 Shapes = Mapping[str, tuple[Any, Sequence[str | int | None]]]
 """The type and the axes of each input or output."""
 
@@ -28,7 +36,7 @@ class GraphWriter:
     def __init__(self, name: str, inputs: Shapes, outputs: Shapes) -> None:
         import onnx  # heavy, and only needed while no graph is cached
 
-        self.onnx = onnx
+        self.onnx, self.kernel = onnx, kernel()
         self.serial = itertools.count()
         self.weights: set[str] = set()
         helper = onnx.helper
@@ -69,13 +77,39 @@ class GraphWriter:
         """A small list of integers."""
         return self.weight("const" + "_".join(map(str, values)), np.array(values, np.int64))
 
-    def times(self, x: str, name: str, values: NDArray[Any], scales: NDArray[np.float32], bias: str) -> str:
+    def times(
+        self, x: str, name: str, values: NDArray[Any], scales: NDArray[np.float32], bias: str, loud: Loud = ()
+    ) -> str:
         """Weights times x plus bias, in 8 bits: each row of weights is blocks, and each block has a scale."""
+        if self.kernel == "vnni" and loud is not BY_BLOCKS:
+            return self._times_whole(x, name, (values * scales[..., None]).reshape(len(values), -1), bias, list(loud))
         rows, blocks, size = values.shape
         packed = (values.astype(np.int16) + _ZERO_POINT).astype(np.uint8)
         parts = self.weight(name, packed), self.weight(f"{name}.s", scales), "", "", bias
         shape = {"N": rows, "K": blocks * size, "bits": 8, "block_size": size, "accuracy_level": _INT8_ACTIVATIONS}
         return self.node("MatMulNBits", x, *parts, **shape, domain=MICROSOFT)
+
+    def _times_whole(self, x: str, name: str, weights: NDArray[np.float32], bias: str, loud: list[int]) -> str:
+        """The same with one scale for a row of weights, and one for all of x but its loud columns, which stay exact."""
+        quiet, apart = np.ones(weights.shape[1], np.float32), ""
+        if loud:
+            quiet[loud] = 0
+            columns = self.node("Gather", x, self.constant(loud), axis=-1)
+            apart = self.node("MatMul", columns, self.weight(f"{name}.loud", weights[:, loud].T))
+            x, weights = self.node("Mul", x, self.weight(f"{name}.quiet", quiet)), weights * quiet
+        scales = (np.abs(weights).max(1) / 127).astype(np.float32)
+        whole = self.weight(name, np.rint(weights / scales[:, None]).astype(np.int8).T)
+        parts = whole, self.weight(f"{name}.s", scales), "", bias
+        product = self.node("DynamicQuantizeMatMul", x, *parts, domain=MICROSOFT)
+        return self.node("Add", product, apart) if loud else product
+
+
+def kernel() -> str:
+    """How matrices are multiplied on this processor."""
+    with suppress(OSError):
+        if not VNNI.isdisjoint(CPUINFO.read_text().split()):
+            return "vnni"
+    return "blocks"
 
 
 def open_session(graph: Path | bytes, threads: int, model: str) -> Any:
