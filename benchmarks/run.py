@@ -39,7 +39,7 @@ PROMISES: dict[str, tuple[str, Callable[[Store], list[Figure]]]] = {
 
 PROGRAMS = {
     **{name: HERE / f"{name}.py" for name in (
-        "queries", "steps", "floors", "stall", "context", "embedding", "agents", "workspaces",
+        "queries", "steps", "floors", "stall", "context", "embedding", "kernels", "agents", "workspaces",
         "memory", "hooks", "sessions", "hub", "web", "chroma_server", "outline",
         "retrieval", "ablation", "words", "other_words", "reliability", "fit", "kinds",
         "tasks", "likeness", "lifecycle",
