@@ -271,7 +271,8 @@ def _search_by(
     if heard is not None:
         pool.add_nearest(index, heard)
         rows |= lookup.join(connection, pool.ids - asked, question.filters)
-        cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk in rows]
+        gone = pool.ids - rows.keys()
+        cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk not in gone]
         if cosines and heard.scales.holds:
             nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
         # The verdict goes by the question as it was asked.
