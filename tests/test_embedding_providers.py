@@ -44,7 +44,7 @@ NOTES = [
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-    return embedders.load_granite(tmp_path_factory.mktemp("cache"))
+    return embedders.load_granite(tmp_path_factory.mktemp("cache"), threads=2)
 
 
 @pytest.fixture(scope="module")

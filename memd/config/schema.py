@@ -105,7 +105,7 @@ class EmbeddingSettings(Section):
     normalize: bool = True
     """Scale its vectors to length one."""
     threads: Annotated[int, between(1, 64)] = 2
-    """Threads that embed notes; of your own model also those of a question."""
+    """Threads the model may use."""
     share: Annotated[float, between(0.05, 1.0)] = 1.0
     """The part of the time in which missing vectors are made; on battery half of it."""
     multilingual: bool = True

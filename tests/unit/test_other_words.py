@@ -58,7 +58,7 @@ def test_half_of_them_is_for_judging() -> None:
 
 def test_a_question_in_doubt_is_moved_to_what_its_nearest_notes_have(tmp_path: Path) -> None:
     files = [*(FOLDER / "en").glob("*.md"), *(FOLDER / "en").glob("memory/*.md")]
-    lab = Lab(tmp_path, load_granite(tmp_path))
+    lab = Lab(tmp_path, load_granite(tmp_path, threads=2))
     lab.add({str(file.relative_to(FOLDER / "en")): file.read_text(encoding="utf-8") for file in files})
     # All were fourth or fifth; no other question of the fitting half fell out of the first three for them.
     for name in ("en-003", "en-017", "en-027", "en-071"):
@@ -73,7 +73,7 @@ def test_a_question_in_doubt_is_moved_to_what_its_nearest_notes_have(tmp_path: P
 
 def test_a_note_among_few_that_stands_out_is_no_none_and_letters_at_random_are(tmp_path: Path) -> None:
     day = FOLDER / "en" / "memory" / "2026-01-09.md"
-    lab = Lab(tmp_path, load_granite(tmp_path))
+    lab = Lab(tmp_path, load_granite(tmp_path, threads=2))
     lab.add({"memory/2026-01-09.md": day.read_text(encoding="utf-8")})
     asked = [one for one in QUESTIONS if one["haystack"] == "en" and one["gold_sessions"][0]["file"].endswith(day.name)]
     assert [lab.ask(one["question"]).verdict for one in asked] == ["weak"] * len(asked) != []

@@ -100,7 +100,7 @@ def test_a_prefix_for_questions_changes_their_scale_and_not_that_of_notes():
 
 
 def test_the_scales_of_the_models_of_memd_are_those_that_are_measured(tmp_path: Path):
-    english, other = load_granite(tmp_path), multilingual.load(tmp_path)
+    english, other = load_granite(tmp_path, threads=2), multilingual.load(tmp_path)
     measured = measure(english.embed)
     assert english.scale == ModelScale(FITTED, FITTED)
     for known, found in ((FITTED, measured.questions), (FITTED, measured.notes)):
@@ -114,7 +114,7 @@ def test_the_scales_of_the_models_of_memd_are_those_that_are_measured(tmp_path: 
 
 
 def test_half_of_the_questions_gives_nearly_the_same_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    model, found = load_granite(tmp_path), []
+    model, found = load_granite(tmp_path, threads=2), []
     for start in (0, 1):
         monkeypatch.setitem(QUESTIONS, "en", list(QUESTIONS["en"])[start::2])
         found.append(measure(model.embed).questions)

@@ -128,16 +128,15 @@ class ReaderPool:
 
     def embed_ahead(self, text: str, names: Sequence[str]) -> None:
         """Begin with the vectors of a question, which a reader will ask for when it has looked up the words."""
-        if self._readers:
-            self._threads.submit(self._begin_vectors, text, names)
+        for model in (self._stores.serving, self._stores.multilingual):
+            if self._readers and model is not None:
+                self._threads.submit(self._begin_vector, model, text, names)
 
-    def _begin_vectors(self, text: str, names: Sequence[str]) -> None:
-        """One model after the other, since the reader needs a core too; the one for other languages, which is done
-        sooner, is asked only for workspaces that have its vectors."""
-        stores = self._stores
-        foreign = any(index.foreign for index in stores.indexes.values() if index.workspace.ns in names)
-        for model in filter(None, (stores.multilingual if foreign else None, stores.serving)):
-            vector_of(stores, model, text)
+    def _begin_vector(self, model: ActiveModel, text: str, names: Sequence[str]) -> None:
+        """The model for other languages is asked only for workspaces that have its vectors."""
+        indexes = [index for index in self._stores.indexes.values() if index.workspace.ns in names]
+        if model is not self._stores.multilingual or any(index.foreign for index in indexes):
+            vector_of(self._stores, model, text)
 
     def _state(self) -> DaemonState:
         stores = self._stores

@@ -85,16 +85,15 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder:
         return HashEmbedder()
     if settings.provider == "onnx" or settings.model:
         return load_export(settings)
-    return load_granite(cache)
+    return load_granite(cache, settings.threads)
 
 
-def load_granite(cache: Path, pack: Path | None = None) -> Embedder:
+def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedder:
     """The model that comes with memd."""
     model = granite.read_pack(pack or granite.find_pack())
     tokenizer = _tokenizer(model.tokenizer, granite.MODEL_NAME)
     tokenizer.enable_truncation(granite.MAX_TOKENS)
-    # A question takes one thread: with two, each half waits for the core on which a reader looks up the words.
-    session = open_session(granite.graph(model, cache), 1, granite.MODEL_NAME)
+    session = open_session(granite.graph(model, cache), threads, granite.MODEL_NAME)
     fingerprint = digest_of_parts(model.sha256, "cls", "True", str(granite.MAX_TOKENS))
     embedder = OnnxEmbedder(
         granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS, tables=granite.word_tables(model)

@@ -226,7 +226,7 @@ def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:
 
 def begin(stores: Stores, index: WorkspaceIndex, text: str) -> None:
     """Have the daemon begin with the vectors of a question; not in the daemon itself, nor where none is to be made."""
-    for model in filter(None, (stores.multilingual if index.foreign else None, stores.serving)):
+    for model in filter(None, (stores.serving, stores.multilingual if index.foreign else None)):
         new = text.strip() and (model.id, text) not in stores.question_vectors
         if new and isinstance(model.embedder, DaemonEmbedder):
             _remember(stores, (model.id, text), model.embedder.begin(text))
