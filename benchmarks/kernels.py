@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -77,7 +78,7 @@ def main() -> int:
     before = noise()
     with tempfile.TemporaryDirectory() as place:
         say("building the graphs")
-        english = by_kernel(load_granite, Path(place, "english"))
+        english = by_kernel(partial(load_granite, threads=1), Path(place, "english"))
         foreign = by_kernel(multilingual.load, Path(place, "foreign"))
         figures = measure("granite", english, SENTENCE, options.rounds)
         figures += measure("other languages", foreign, FOREIGN, options.rounds)
