@@ -16,7 +16,7 @@ from pathlib import Path
 import memd
 from memd.config import paths
 from memd.errors import MemdError, NoDaemon
-from memd.processes import PROC, command_line_of, work_of
+from memd.processes import command_line_of, work_of
 from memd.protocol import wire
 from memd.protocol.client import Client
 from memd.protocol.connection import HANDED_SOCKET, connect, listen
@@ -322,9 +322,9 @@ def _alive(pid: int) -> bool:
         child.poll()  # A child that ended is "alive" until it has been asked about.
     try:
         os.kill(pid, 0)
-        # It may have ended, and wait for a parent that does not ask: an agent's session that started it.
-        return (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[:1] != [b"Z"]
     except ProcessLookupError:
         return False
     except OSError:
         return True
+    # It may have ended, and wait for a parent that does not ask: an agent's session that started it.
+    return work_of(pid)[1] != "Z"
