@@ -61,7 +61,6 @@ VENDORS = {
     "tomlkit": {"config/edit.py", "cli/connecting/toml_file.py"},
     "rapidfuzz": {"indexer/store/lexicon.py"},
     "regex": {"indexer/query/pattern.py"},
-    "onnx": {"indexer/model/onnx_graph.py"},
     "onnxruntime": {"indexer/model/onnx_graph.py", "indexer/model/embedder.py"},
     "tokenizers": {"indexer/model/embedder.py"},
     "httpx": {"indexer/store/chroma_server.py", "indexer/model/embedding_server.py"},

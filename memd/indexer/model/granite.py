@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.model.onnx_graph import BY_BLOCKS, MICROSOFT, GraphWriter, Loud, Shapes, kernel
+from memd.indexer.model.onnx_graph import BY_BLOCKS, MICROSOFT, TYPES, GraphWriter, Loud, Shapes, kernel
 from memd.indexer.model.prepared_files import InstalledModel, TableFile, prepared
 
 MODEL_NAME = "granite-embedding-30m-english-int8"
@@ -150,7 +150,7 @@ class _GraniteWriter(GraphWriter):
 
     def words(self) -> str:
         """The embedding of each token, from the row that it has in the pack."""
-        scaled = self.node("Mul", self.node("Cast", _WORDS, to=self.onnx.TensorProto.FLOAT), _SCALES)
+        scaled = self.node("Mul", self.node("Cast", _WORDS, to=TYPES[np.dtype(np.float32)]), _SCALES)
         return self.node("Reshape", scaled, self.constant([0, 0, self.hidden]))
 
     def positions(self, length: str) -> str:

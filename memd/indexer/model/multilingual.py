@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model.onnx_graph import BY_BLOCKS, GraphWriter, Loud, Shapes, kernel, onnx_errors, open_session
+from memd.indexer.model.onnx_graph import BY_BLOCKS, TYPES, GraphWriter, Loud, Shapes, kernel, onnx_errors, open_session
 from memd.indexer.model.pooling import Vectors, encodable, unit
 from memd.indexer.model.prepared_files import InstalledModel, TableFile, digest_of_parts, prepared
 from memd.indexer.model.scale import ModelScale, Scale
@@ -130,7 +130,7 @@ def build_graph(weights: Path) -> bytes:
 
 class _LanguagesWriter(GraphWriter):
     def __init__(self, parts: dict[str, NDArray[Any]]) -> None:
-        self.parts = parts
+        self.tensors = parts
         inputs: Shapes = {
             "pieces": (np.int64, ["n"]), "rows": (np.uint8, ["n", DIMS]), "near": (np.int64, ["n", 2 * NEAR + 1])
         }  # fmt: skip
@@ -143,11 +143,11 @@ class _LanguagesWriter(GraphWriter):
         parts = [self.fresh() for _ in ORDERS]
         self.node("Split", x, self.constant([CONVOLVED] * len(ORDERS)), outputs=parts, axis=1)
         found = [self.convolved(part, *order) for part, order in zip(parts, ORDERS, strict=True)]
-        x = self.even(self.node("Concat", pieces, *found, axis=1), self.parts["ln_g"], self.parts["ln_b"])
+        x = self.even(self.node("Concat", pieces, *found, axis=1), self.tensors["ln_g"], self.tensors["ln_b"])
         # A text is the sum of its pieces by the root of their number: their mean, times that root.
-        count = self.node("Cast", self.node("Shape", "pieces"), to=self.kind(np.float32))
+        count = self.node("Cast", self.node("Shape", "pieces"), to=TYPES[np.dtype(np.float32)])
         mean = self.plain(self.node("ReduceMean", x, axes=[0], keepdims=1), "cnn_W")
-        text = self.node("Add", mean, self.weight("cnn_b", self.parts["cnn_b"]))
+        text = self.node("Add", mean, self.weight("cnn_b", self.tensors["cnn_b"]))
         text = self.node("Mul", text, self.node("Sqrt", count))
         inner = self.node("Relu", self.plain(text, "d0"))
         middle = self.node("Relu", self.node("Add", self.plain(text, "p1"), self.plain(inner, "d1")))
@@ -157,15 +157,17 @@ class _LanguagesWriter(GraphWriter):
 
     def joined(self, name: str) -> NDArray[Any]:
         """A tensor of all three convolutions."""
-        return np.concatenate([self.parts[f"{name}{size}"] for size, _ in ORDERS], -1)
+        return np.concatenate([self.tensors[f"{name}{size}"] for size, _ in ORDERS], -1)
 
     def pieces(self) -> str:
         """The embedding of each piece; every seventeenth row of the table has the same scale."""
         group = self.node("Mod", "pieces", self.constant([SHARED]))
         scale, least = (
-            self.node("Gather", self.weight(name, self.parts[name].reshape(-1, 1)), group) for name in ("scale", "lo")
+            self.node("Gather", self.weight(name, self.tensors[name].reshape(-1, 1)), group) for name in ("scale", "lo")
         )
-        return self.node("Add", self.node("Mul", self.node("Cast", "rows", to=self.kind(np.float32)), scale), least)
+        return self.node(
+            "Add", self.node("Mul", self.node("Cast", "rows", to=TYPES[np.dtype(np.float32)]), scale), least
+        )
 
     def convolved(self, x: str, size: int, before: int) -> str:
         """Two convolutions over so many pieces, from so many before each, with what went in added to each."""
@@ -175,14 +177,14 @@ class _LanguagesWriter(GraphWriter):
         for layer in ("1", "2"):
             around = self.node("Gather", self.node("Concat", x, nothing, axis=0), near)
             flat = self.node("Reshape", around, self.constant([-1, size * CONVOLVED]))
-            weights, bias = (self.parts[f"{kind}{layer}_{size}"] for kind in "wb")
+            weights, bias = (self.tensors[f"{kind}{layer}_{size}"] for kind in "wb")
             x = self.node("Add", self.node("Relu", self.linear(flat, f"w{layer}_{size}", weights, bias)), x)
         return x
 
     def even(self, x: str, factors: NDArray[Any], offsets: NDArray[Any]) -> str:
         """Each row normalised."""
         parts = self.weight(self.fresh(), factors), self.weight(self.fresh(), offsets)
-        return self.node("LayerNormalization", x, *parts, axis=-1, epsilon=float(self.parts["eps"]))
+        return self.node("LayerNormalization", x, *parts, axis=-1, epsilon=float(self.tensors["eps"]))
 
     def linear(self, x: str, name: str, weights: NDArray[Any], bias: NDArray[Any], loud: Loud = ()) -> str:
         """Weights times x plus bias, in 8 bits."""
@@ -192,4 +194,4 @@ class _LanguagesWriter(GraphWriter):
 
     def plain(self, x: str, name: str) -> str:
         """Weights times x."""
-        return self.node("MatMul", x, self.weight(name, self.parts[name]))
+        return self.node("MatMul", x, self.weight(name, self.tensors[name]))

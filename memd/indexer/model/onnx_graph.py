@@ -1,7 +1,12 @@
-"""Writes ONNX graphs, and opens them."""
+"""Writes ONNX graphs, and opens them.
+
+A graph is a protobuf message with a few kinds of parts. They are written here, since the package onnx takes 25 MB and
+most of a second to do so once; the numbers of fields and types are those of its `onnx.proto`.
+"""
 
 import itertools
 import os
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,35 +35,59 @@ Shapes = Mapping[str, tuple[Any, Sequence[str | int | None]]]
 """The type and the axes of each input or output."""
 
 
+Field = int | float | str | bytes
+
+TYPES = {np.dtype(kind): number for kind, number in ((np.float32, 1), (np.uint8, 2), (np.int8, 3), (np.int64, 7))}
+"""The numbers of the types of tensors."""
+FLOAT, INT, INTS = 1, 2, 7
+"""Those of the types of attributes."""
+
+
+def message(*fields: tuple[int, Field]) -> bytes:
+    """A protobuf message: its fields by their numbers."""
+    return b"".join(_field(number, value) for number, value in fields)
+
+
+def _field(number: int, value: Field) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value % (1 << 64))
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    content = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; all but the last have the eighth."""
+    low = [value >> shift & 127 | 128 for shift in range(0, max(1, value.bit_length()), 7)]
+    return bytes([*low[:-1], low[-1] & 127])
+
+
 class GraphWriter:
     """Writes a graph node by node; each method returns the name of what it computes."""
 
     def __init__(self, name: str, inputs: Shapes, outputs: Shapes) -> None:
-        import onnx  # heavy, and only needed while no graph is cached
-
-        self.onnx, self.kernel = onnx, kernel()
+        self.kernel = kernel()
         self.serial = itertools.count()
         self.weights: set[str] = set()
-        helper = onnx.helper
-        ends = [[helper.make_tensor_value_info(one, self.kind(dtype), axes) for one, (dtype, axes) in each.items()]
-                for each in (inputs, outputs)]  # fmt: skip
-        # In an old version that every onnxruntime reads.
-        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
-        self.model = helper.make_model(helper.make_graph([], name, *ends), opset_imports=opsets, ir_version=8)
-
-    def kind(self, dtype: Any) -> int:
-        """The number of a type."""
-        return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        self.parts: list[bytes] = [message((2, name))]
+        """Those of the graph: its nodes, its weights, and its ends."""
+        for number, ends in ((11, inputs), (12, outputs)):
+            self.parts += [_field(number, _end(end, *shape)) for end, shape in ends.items()]
 
     def content(self) -> bytes:
-        """The graph as a file has it."""
-        content: bytes = self.model.SerializeToString()
-        return content
+        """The graph as a file has it, in an old version that every onnxruntime reads."""
+        opsets = [(8, message((1, domain), (2, version))) for domain, version in (("", 17), (MICROSOFT, 1))]
+        return message((1, 8), *opsets, (7, b"".join(self.parts)))
 
-    def node(self, kind: str, *inputs: str, outputs: list[str] | None = None, **attributes: Any) -> str:
+    def node(
+        self, kind: str, *inputs: str, outputs: Sequence[str] = (), domain: str = "", **attributes: float | list[int]
+    ) -> str:
         """Add an operation; returns the name of its first output."""
         outputs = outputs or [self.fresh()]
-        self.model.graph.node.append(self.onnx.helper.make_node(kind, inputs, outputs, **attributes))
+        ends = [*((1, one) for one in inputs), *((2, one) for one in outputs)]
+        values = [(5, _attribute(name, value)) for name, value in attributes.items()]
+        self.parts.append(_field(1, message(*ends, (4, kind), *values, (7, domain))))
         return outputs[0]
 
     def fresh(self) -> str:
@@ -66,11 +95,11 @@ class GraphWriter:
         return f"t{next(self.serial)}"
 
     def weight(self, name: str, values: NDArray[Any]) -> str:
-        """Add an array under its own name, once; in place, without copies of the whole model."""
+        """Add an array under its own name, once."""
         if name not in self.weights:
             self.weights.add(name)
-            kind = self.kind(values.dtype)
-            self.model.graph.initializer.add(name=name, dims=values.shape, data_type=kind, raw_data=values.tobytes())
+            axes = [(1, size) for size in values.shape]
+            self.parts.append(_field(5, message(*axes, (2, TYPES[values.dtype]), (8, name), (9, values.tobytes()))))
         return name
 
     def constant(self, values: list[int]) -> str:
@@ -102,6 +131,23 @@ class GraphWriter:
         parts = whole, self.weight(f"{name}.s", scales), "", bias
         product = self.node("DynamicQuantizeMatMul", x, *parts, domain=MICROSOFT)
         return self.node("Add", product, apart) if loud else product
+
+
+def _end(name: str, kind: Any, axes: Sequence[str | int | None]) -> bytes:
+    """An input or an output: its name, its type and its shape."""
+    sizes = [(1, b"" if axis is None else message((1 if isinstance(axis, int) else 2, axis))) for axis in axes]
+    tensor = message((1, TYPES[np.dtype(kind)]), (2, message(*sizes)))
+    return message((1, name), (2, message((1, tensor))))
+
+
+def _attribute(name: str, value: float | list[int]) -> bytes:
+    if isinstance(value, list):
+        return message((1, name), *((8, one) for one in value), (20, INTS))
+    return (
+        message((1, name), (3, value), (20, INT))
+        if isinstance(value, int)
+        else message((1, name), (2, value), (20, FLOAT))
+    )
 
 
 def kernel() -> str:

@@ -51,11 +51,11 @@ class InstalledModel:
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """What its files lack, or a missing library, as ModelUnavailable."""
+        """A file of it that cannot be read, as ModelUnavailable."""
         try:
             yield
-        except (ImportError, OSError) as error:
-            raise ModelUnavailable(f"{self.title} cannot be prepared: {error}.", f"{self.reinstall} onnx") from error
+        except OSError as error:
+            raise ModelUnavailable(f"{self.title} cannot be prepared: {error}.", self.reinstall) from error
 
 
 class TableFile:

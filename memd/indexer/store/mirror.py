@@ -20,7 +20,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import numkong
 import numpy as np
 from numpy.typing import NDArray
 
@@ -173,6 +172,8 @@ class Mirror:
 
     def _by_first_bytes(self, vector: Vectors, rows: NDArray[np.int64] | None, count: int) -> NDArray[np.float64]:
         """About the cosines of some rows, or of the first `count`."""
+        import numkong  # a text search does without its 48 MB
+
         asked, _, _ = _in_bytes(vector[None])
         if rows is not None:
             parts = [self._blocks[rows // BLOCK, 0, rows % BLOCK]]
