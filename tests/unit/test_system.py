@@ -44,6 +44,20 @@ def test_the_user_at_the_other_end_is_known_by_either_way():
         system.uid_of_xucred(struct.pack("=2I", 7, 501))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+def test_a_thread_of_a_daemon_that_gives_way_already_stays_so():
+    """A user who starts memd by `nice -n 15` may not give it more again: its threads died of asking for that."""
+
+    def priority() -> int:
+        own = os.PRIO_PROCESS, threading.get_native_id()
+        os.setpriority(*own, 15)
+        system.give_way()
+        return os.getpriority(*own)
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(priority).result() == 15
+
+
 def test_memory_is_told_without_proc(monkeypatch, tmp_path):
     assert system.memory_mb() > 1
     monkeypatch.setattr(system, "PROC", tmp_path)

@@ -60,9 +60,13 @@ def memory_of(process: int | str) -> float:
 
 
 def give_way() -> None:
-    """Let other threads go first; only Linux takes a thread for a process that can be nice."""
+    """Let other threads go first; only Linux takes a thread for a process that can be nice.
+
+    One that gives way more already stays so: the system refuses less.
+    """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        own = os.PRIO_PROCESS, threading.get_native_id()
+        os.setpriority(*own, max(NICE, os.getpriority(*own)))
 
 
 def bound_heap() -> None:
