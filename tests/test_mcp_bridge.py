@@ -8,12 +8,13 @@ import re
 import shlex
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from typing import Any
@@ -22,9 +23,12 @@ import pytest
 
 from memd.cli import mcp_bridge
 from memd.cli.mcp_bridge import LineSplitter, TooLong
+from memd.daemon.serving.mcp_sessions import SPOKEN
+from memd.processes import work_of
 from memd.protocol.wire import MAX_REQUEST
 from tests.agents import structured  # noqa: F401 (a fixture)
 from tests.conftest import PATIENCE, ROOT, Home, write_notes
+from tests.faults.agreement import eventually
 from tests.test_light_imports import HEAVY, Answerer, answerer, imported_by  # noqa: F401 (a fixture)
 
 INITIALIZE = {
@@ -91,6 +95,39 @@ def bare(served: Home, workspace: Path) -> Iterator[Agent]:
 
 
 # --- light --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.linux  # /proc says what a process has loaded
+def test_the_daemon_loads_what_agents_need_once_one_has_come(home: Home, workspace: Path) -> None:
+    def loaded() -> bool:
+        assert home.daemon is not None
+        return "pydantic_core" in Path(f"/proc/{home.daemon.pid}/maps").read_text()
+
+    def at_rest() -> bool:
+        assert home.daemon is not None
+        worked, _ = work_of(home.daemon.pid)
+        time.sleep(1)
+        return work_of(home.daemon.pid)[0] - worked < 0.1
+
+    def known() -> bool:
+        with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+            return bool(ledger.execute("SELECT 1 FROM meta WHERE key = ?", (SPOKEN,)).fetchone())
+
+    home.from_nothing = True
+    with home.start() as client:
+        client.workspace_add(str(workspace))
+        client.sync(vectors=True)
+    # The first backup is made when the daemon rests, and loading would begin in that moment.
+    eventually(lambda: list(home.state.glob("backups/*")))
+    eventually(at_rest)
+    assert not loaded() and not known()
+    agent = Agent(home, workspace)
+    agent.greet()
+    eventually(known)
+    assert loaded() and agent.leave() == (0, "")
+    home.stop()
+    home.start().close()
+    eventually(loaded)
 
 
 def test_the_pump_loads_next_to_nothing(answerer: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

@@ -214,7 +214,7 @@ class App:
             self.ctx.scheduler.ask("backup").add_done_callback(log_failure)
         if self.ctx.embedding.warming or self.ctx.embedding.at_work:
             return
-        self.ctx.mcp.load_ahead()
+        self.ctx.mcp.load_ahead(self.stores.ledger)
         if time.monotonic() >= self._release_from:
             system.release_freed()
             self._release_from = time.monotonic() + RELEASE_SECONDS

@@ -18,6 +18,7 @@ from memd.daemon.process.system import give_way
 from memd.daemon.serving.server import ClientConnection
 from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
+from memd.indexer.store.ledger import Ledger
 from memd.mcp.replies import Call
 from memd.protocol.methods import METHODS
 
@@ -28,6 +29,9 @@ log = logging.getLogger("memd.mcp")
 
 MAX_CLIENT_NAME = 40
 
+SPOKEN = "mcp-spoken"
+"""The ledger's setting that tells that an agent has connected to this home."""
+
 
 class McpSessions:
     """Every open session. Sessions come and go on the loop; the writer reports changes from its own thread."""
@@ -35,7 +39,10 @@ class McpSessions:
     def __init__(self) -> None:
         self._all: dict[McpSession, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
-        self._loader: threading.Thread | None = None
+        self._asked = False
+        """Whether an agent has connected since the start."""
+        self._known: bool | None = None
+        """Whether the ledger says that one ever did; None until it was looked up."""
 
     async def run(self, session: McpSession, connection: ClientConnection, lines: AsyncIterator[bytes]) -> None:
         """Leave a connection to a session, until that ends."""
@@ -47,16 +54,25 @@ class McpSessions:
 
     def load(self) -> ModuleType:
         """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
+        self._asked = True
         try:
             return importlib.import_module("memd.mcp.sdk_server")
         except ImportError as error:
             raise MemdError(f"agents that speak MCP cannot be served: {error}", "install memd again") from error
 
-    def load_ahead(self) -> None:
-        """Import it once, before the first agent has to wait; called whenever the writer rests."""
-        if self._loader is None:
-            self._loader = threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True)
-            self._loader.start()
+    def load_ahead(self, ledger: Ledger) -> None:
+        """Import it before an agent has to wait, where one has spoken MCP before; called whenever the writer rests.
+
+        Where none does, its 28 MB stay out, and questions are not held up while it is imported.
+        """
+        if self._known is None:
+            self._known = bool(ledger.setting(SPOKEN))
+            if self._known:
+                threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True).start()
+        elif self._asked and not self._known:
+            self._known = True
+            with ledger.write() as connection:
+                ledger.save_setting(connection, SPOKEN, "yes")
 
     def _load_gently(self) -> None:
         give_way()
