@@ -87,6 +87,15 @@ def test_why_not_agrees_with_the_answer(lab: Lab):
             assert told["shown"] == shown and bool(told["reasons"]) != shown
 
 
+@pytest.mark.parametrize("question", ["shed on Tuesday", "yesterday", "latest", "what happened last week", "shed"])
+def test_why_not_agrees_with_the_answer_to_a_question_of_a_time(wordless: Lab, question: str):
+    index = wordless.add(NOTES | {"memory/2026-02-17.md": "## Shed\n\nPainted the shed.\n"})
+    hits = {hit.path for hit in wordless.ask(question).hits}
+    for path in index.files:
+        told = why_not(wordless.stores, index, path, 1, Ask(question, ("agent",), today=TODAY))
+        assert told["shown"] == (path in hits) and bool(told["reasons"]) == (path not in hits), path
+
+
 # While vectors are missing
 
 

@@ -184,7 +184,9 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
     return replace(found, candidates=kept), sum(least <= hits.relevance(one) <= best for one in resting)
 
 
-def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion) -> SearchResult:
+def find(
+    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
+) -> SearchResult:
     """The candidates for a question, best first; for one of filters only, what passes them, newest first.
 
     A time that it names as seen from today filters first; only if nothing of that time answers, all notes are asked.
@@ -192,11 +194,11 @@ def find(stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: 
     """
     timed = question.at_its_time
     if timed is not None:
-        found = find(stores, indexes, ask, timed)
+        found = find(stores, indexes, ask, timed, also)
         if certainty.verdict(bool(found.candidates), found.confidence) != "none":
             return _with_written(stores, indexes, ask, question, found)
     if question.has_words:
-        return rank(stores, indexes, ask, question)
+        return rank(stores, indexes, ask, question, also)
     return SearchResult(question, _newest(stores, indexes, question))
 
 
@@ -229,7 +231,7 @@ def _with_best_written(every: list[Candidate], ranked: Sequence[Candidate], limi
 def rank(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
 ) -> SearchResult:
-    """The candidates of the workspaces, ranked together; the chunks in `also` are among them."""
+    """The candidates of the workspaces, ranked together; the chunks in `also` that pass its filters are among them."""
     searched, absent = worth_searching(stores, indexes, ask, question)
     results = {index.id: _search_workspace(stores, index, ask, question, also) for index in searched}
     for result in results.values():

@@ -30,10 +30,12 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
     question = parse(ask.query, ask.day, ask.filters)
     if reasons := _filtered_by(stores, index, row, question):
         return {**passage, "reasons": reasons}
-    found = search.rank(stores, [index], ask, question, also=[chunk])
+    found = search.find(stores, [index], ask, question, also=[chunk])
     passage["unheard"] = found.unheard
     own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
     if own is None:
+        if reasons := _filtered_by(stores, index, row, found.question):
+            return {**passage, "reasons": [*reasons, "the question names that time, and notes of it answer"]}
         return {**passage, "reasons": ["it is not in the index yet: ask again in a moment"]}
     awake, _ = search.without_resting(found, ask)
     if not any(one is own for one in awake.candidates):
@@ -83,8 +85,8 @@ def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
     end = hits.end_of(folded, found.confidence)
     shown = any(candidate is own for candidate, _ in folded[:end])
     near = any(candidate is own for candidate, _ in folded[end:])
-    here = found.by_workspace[own.index.id]
-    ranks, lacking = _ranks(here, own), here.words.lacking(own.row["id"]) if here.words else []
+    here = found.by_workspace.get(own.index.id)
+    ranks, lacking = _ranks(here, own), here.words.lacking(own.row["id"]) if here and here.words else []
     lacks = [f"it lacks: {', '.join(lacking)}"] if lacking else []
     reasons: list[str] = []
     if same is not None:
@@ -111,11 +113,11 @@ def _scored(candidate: Candidate) -> dict[str, Any]:
     return {"score": round(candidate.score, 4), "parts": parts}
 
 
-def _ranks(here: WorkspaceResult, own: Candidate) -> dict[str, int | None]:
-    """The passage's place in each voice among all chunks, however far down."""
+def _ranks(here: WorkspaceResult | None, own: Candidate) -> dict[str, int | None]:
+    """The passage's place in each voice among all chunks, however far down; a time alone asks no voice."""
     ranks: dict[str, int | None] = {}
-    if here.words is not None:
+    if here is not None and here.words is not None:
         ranks["text"] = here.words.rank(own.row["id"])
-    if here.meaning is not None and here.meaning.mirror(own.index) is not None:
+    if here is not None and here.meaning is not None and here.meaning.mirror(own.index) is not None:
         ranks["vector"] = here.meaning.rank(own.index, own.row["id"])
     return ranks
