@@ -334,7 +334,8 @@ def test_the_log_has_actions_and_edits_in_order(client: Client, workspace: Path)
     about = client.log(key=GARDEN)["entries"]
     assert [one["who"] for one in about] == ["cli", "editor", "editor"]
     assert len(client.log(limit=1)["entries"]) == 1
-    assert client.log(since="2999-01-01")["entries"] == []
+    assert client.log(since="2999-01-01")["entries"] == client.log(since="tomorrow")["entries"] == []
+    assert client.log(since="yesterday")["entries"] == client.log()["entries"]
 
 
 # --- time travel ------------------------------------------------------------------------------------------------

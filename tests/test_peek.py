@@ -214,6 +214,7 @@ def test_the_timeline_tells_what_was_done_by_name_or_by_number(home: Home, memor
     memory.put("deploy", "Push on green.", ns="agent")
     today = f"{datetime.now().astimezone():%Y-%m-%d}"
     day = memory.timeline(ns="agent", since=today)["days"][0]
+    assert memory.timeline(ns="agent", since="today")["days"] == [day]
     assert day["date"] == today and day["written"] == {"added": 7}
     assert {"what": "put", "count": 1, "keys": ["deploy"]} in day["actions"]
     for nth in range(4):

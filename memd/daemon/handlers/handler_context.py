@@ -437,15 +437,18 @@ async def wait_reporting(
 
 def filters_of(request: Filtered) -> Filters:
     """The filters of a call, with days in place of words such as "yesterday"."""
-    filters, today = request.filters, date.today()
-    for name in ("since", "until"):
-        value = getattr(filters, name)
-        if any(char.isalpha() for char in value):
-            if not (read := time_filter(name, value, today)):
-                hint = "for example 2026-02-15, 2026-02, yesterday, last week"
-                raise UsageError(f"`{name}` must be a date, not {value!r}", hint)
-            filters = replace(filters, **{name: getattr(read, name)})
-    return filters
+    filters = request.filters
+    return replace(filters, since=date_of("since", filters.since), until=date_of("until", filters.until))
+
+
+def date_of(name: str, value: str) -> str:
+    """A date that was given as `since` or `until`: as it is, or the day that words such as "yesterday" mean."""
+    if not any(char.isalpha() for char in value):
+        return value
+    if not (read := time_filter(name, value, date.today())):
+        hint = "for example 2026-02-15, 2026-02, yesterday, last week"
+        raise UsageError(f"`{name}` must be a date, not {value!r}", hint)
+    return str(getattr(read, name))
 
 
 def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, get_type_hints
 
-from memd.daemon.handlers.handler_context import HandlerContext, InWorkspace, Result, namespaces
+from memd.daemon.handlers.handler_context import HandlerContext, InWorkspace, Result, date_of, namespaces
 from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
 from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
@@ -33,7 +33,9 @@ def shows(request: type[Request], view: Callable[..., Result], *fields: str, lin
     assert all(field in declared for field in fields), f"{request.__name__} has no such field"
 
     async def answer(ctx: HandlerContext, asked: Any, call: IncomingCall) -> Result:
-        return await from_view(ctx, asked, view, *(getattr(asked, field) for field in fields), linked=linked)
+        given = {field: getattr(asked, field) for field in fields}
+        given |= {name: date_of(name, given[name]) for name in ("since", "until") if name in given}
+        return await from_view(ctx, asked, view, *given.values(), linked=linked)
 
     HANDLERS[request] = answer
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from memd.daemon.handlers.handler_context import namespaces
+from memd.daemon.handlers.handler_context import date_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.writer.tasks import import_files
@@ -91,7 +91,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     root = index.workspace.root
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
-    asked = sources, files, root, ctx.max_bytes, request.since, request.project
+    asked = sources, files, root, ctx.max_bytes, date_of("since", request.since), request.project
     found, problems = await ctx.read(import_sources.gather, *asked)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found, request.overwrite, known)

@@ -89,12 +89,11 @@ class Request:
     def __post_init__(self) -> None:
         """Check what types cannot say, such as whether a date exists."""
         for name in ("since", "until"):
-            self.check_time(name, getattr(self, name, ""))
+            value = getattr(self, name, "")
+            # Words for a time are read by the daemon, which knows them; a date that does not exist is none of them.
+            if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
+                check_date(name, value)
         self.check()
-
-    def check_time(self, name: str, value: str) -> None:
-        """Refuse what is no date."""
-        check_date(name, value)
 
     def check(self) -> None:
         """Refuse parameters that do not go together: for the methods themselves."""
@@ -141,11 +140,6 @@ class Filtered(OfSort):
     """The same: notes of that time or earlier."""
     tier: Annotated[Tier | Literal["pinned"] | None, unset("any")] = None
     """Only memories of this tier; `pinned`: those that never age."""
-
-    def check_time(self, name: str, value: str) -> None:
-        """Words for a time are read by the daemon, which knows them; a date that does not exist is none of them."""
-        if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
-            check_date(name, value)
 
 
 class AllTiers(Asking):

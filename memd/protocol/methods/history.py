@@ -116,7 +116,7 @@ class LogRequest(base.Scoped, method="log", result=LogResult, reads=True):
     what: Annotated[str, base.unset("anything")] = ""
     """`put`, `note`, `undo`, `changed`, …."""
     since: Annotated[str, base.unset("any")] = ""
-    """A date, as in `query`: what was done then or later."""
+    """`YYYY`, `YYYY-MM` or `YYYY-MM-DD`, or words such as `yesterday` or `last week`: what was done then or later."""
     key: Annotated[str, base.unset("any")] = ""
     """Only entries about this memory."""
     limit: base.Rows = 50

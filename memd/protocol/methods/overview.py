@@ -92,7 +92,7 @@ class TimelineRequest(Scoped, method="timeline", result=TimelineResult, reads=Tr
     """Lists the days, newest first: what notes are about and what was done."""
 
     since: Annotated[str, unset("any")] = ""
-    """Only this day and later ones: `2026-02-15`, `2026-02` or `2026`."""
+    """Only this day and later ones: `2026-02-15`, `2026-02` or `2026`, or words such as `last week`."""
     until: Annotated[str, unset("any")] = ""
     """Only this day and earlier ones."""
     limit: Annotated[int, between(1, 1_000)] = 14

@@ -69,7 +69,7 @@ class IngestRequest(Incoming, method="ingest", args="paths", result=ImportResult
     paths: Annotated[base.Texts, base.place(opened=True)] = ()
     """Folders and files, absolute or with `~`; the daemon opens them."""
     since: Annotated[str, base.unset("any")] = ""
-    """Only sessions with agents that began on this day or later, in this month, in this year."""
+    """Only sessions with agents that began on this day or later, in this month, in this year; or `last week`."""
     project: Annotated[str, base.unset("any")] = ""
     """Only sessions with agents in a folder whose path has this in it."""
 
