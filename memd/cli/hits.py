@@ -156,9 +156,9 @@ def _letters(text: str) -> str:
 
 def cut(text: str, room: int) -> str:
     """A text within some columns; nothing where that would be no more than a few letters."""
-    if len(text) <= room:
+    if columns(text) <= room:
         return text
-    return f"{text[: room - 1].rstrip()}…" if room >= LEAST_CUT else ""
+    return f"{text[: _fitting(text, 0, len(text), room - 1)].rstrip()}…" if room >= LEAST_CUT else ""
 
 
 def _aside(row: Mapping[str, Any]) -> str:
@@ -272,12 +272,15 @@ def blocks(result: Mapping[str, Any], colour: bool) -> str:
 
 
 def listing(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each memory: role, title, time, key; on a terminal the titles give way, as a key must be whole."""
-    ends = [f"{one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() for row in rows]
-    room = max(console.width() - 12 - max(map(len, ends)), 16) if console.on_terminal(sys.stdout) else sys.maxsize
-    titles = (f"{cut(one_line(row['title']), room):<{min(room, 36)}}" for row in rows)
-    lines = zip(rows, titles, ends, strict=True)
-    return "\n".join(f"{one_line(row['role']):<10} {title} {end}" for row, title, end in lines)
+    """A line for each memory: role, title, time, key, behind the workspace where there are several; on a terminal the
+    titles give way, as a key must be whole."""
+    several = len({row["ns"] for row in rows}) > 1
+    begins = [(one_line(row["ns"]) + "  " if several else "") + f"{one_line(row['role']):<10} " for row in rows]
+    ends = [f" {one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() for row in rows]
+    begin, end = (max(map(columns, parts)) for parts in (begins, ends))
+    room = max(console.width() - begin - end, 16) if console.on_terminal(sys.stdout) else sys.maxsize
+    titles = [padded(cut(one_line(row["title"]), room), min(room, 36)) for row in rows]
+    return "\n".join(padded(one, begin) + title + end for one, title, end in zip(begins, titles, ends, strict=True))
 
 
 def _memory_result(nth: int, hit: Mapping[str, Any], several: bool) -> str:
@@ -370,9 +373,19 @@ def _wrapped_line(text: str, start: int, end: int, width: int) -> Iterator[Span]
 
 def _fitting(text: str, start: int, end: int, width: int) -> int:
     """How far a text fits into some columns; one character at least."""
-    columns = 0
+    taken = 0
     for at, char in enumerate(text[start : min(end, start + width + 1)], start):
-        columns += 2 if char >= WIDE and not "\u1d00" <= char <= "\u2e7f" else 1
-        if columns > width:
+        taken += columns(char)
+        if taken > width:
             return max(at, start + 1)
     return end
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes."""
+    return len(text) + sum(char >= WIDE and not "\u1d00" <= char <= "\u2e7f" for char in text)
+
+
+def padded(text: str, width: int) -> str:
+    """A text with blanks up to some columns."""
+    return text + " " * (width - columns(text))

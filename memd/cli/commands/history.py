@@ -61,11 +61,14 @@ def restore(result: Result, args: Args) -> None:
 
 @method_command(app, "log")
 def log(result: Result, args: Args) -> None:
-    console.lines(("  ".join(_entry(entry)) for entry in result["entries"]), "no actions were found")
+    several = len({entry["ns"] for entry in result["entries"]}) > 1
+    console.lines(("  ".join(_entry(entry, several)) for entry in result["entries"]), "no actions were found")
 
 
-def _entry(entry: dict[str, Any]) -> Iterator[str]:
+def _entry(entry: dict[str, Any], several: bool) -> Iterator[str]:
     yield f"{entry['action'] or '-':>5}"
+    if several:
+        yield one_line(entry["ns"])
     yield local_time(entry["at"])
     yield f"{entry['who']:<8}"
     yield f"{entry['what']:<12}"
