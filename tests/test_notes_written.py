@@ -434,6 +434,21 @@ def test_killed_while_it_writes_it_is_asked_again_and_written_once(home: Home, w
         home.stop()
 
 
+@pytest.mark.parametrize(
+    ("left_open", "end"), [("```sh\nls\n", "```\n"), ("~~~~\nls", "\n~~~~\n"), ("<!-- later\n", "-->\n"), ("ls\n", "")]
+)
+def test_a_note_is_no_part_of_a_block_that_the_file_leaves_open(
+    client: Client, workspace: Path, left_open: str, end: str
+) -> None:
+    before = f"# Day\n\n## Morning\n\n{left_open}"
+    (workspace / DAILY).write_text(before)
+    done = client.note("assam", title="Tea", now=NOW)
+    assert (workspace / DAILY).read_text() == f"{before}{end}\n## 14:27 Tea\n\nassam\n"
+    assert client.get(done["key"])["text"] == "## 14:27 Tea\n\nassam"
+    client.undo()
+    assert (workspace / DAILY).read_text() == before
+
+
 # --- refused ----------------------------------------------------------------------------------------------------
 
 

@@ -95,15 +95,19 @@ def _locked(file: Path, flags: int) -> Iterator[int]:
 # --- appending ----------------------------------------------------------------------------------------------
 
 
-def append(file: Path, text: str, head: str = "", intend: Intend = lambda old, new: None) -> WriteResult:
-    """Add text at the end, on a line of its own; a new file begins with `head`."""
+def append(
+    file: Path, text: str, head: str = "", intend: Intend = lambda old, new: None,
+    closing: Callable[[bytes], str] = lambda old: "",
+) -> WriteResult:  # fmt: skip
+    """Add text at the end, on a line of its own; a new file begins with `head`, and `closing` says what ends a block
+    that an old one leaves open."""
     with _memd_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         new = not file.exists()
         with _locked(file, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
-            data = _fitting(descriptor, size, text, head)
             before = os.pread(descriptor, size, 0) if size else None
+            data = _fitting(before, closing(before) + text) if before else (head + text).encode()
             after = (before or b"") + data
             try:
                 intend(before, after)
@@ -128,14 +132,11 @@ def sync(file: Path) -> None:
         _fsync(file.parent)
 
 
-def _fitting(descriptor: int, size: int, text: str, head: str) -> bytes:
+def _fitting(before: bytes, text: str) -> bytes:
     """The bytes to add: with the file's line ends, and a line end before them if one is missing."""
-    if not size:
-        return (head + text).encode()
-    start = os.pread(descriptor, HEAD, 0)
-    _refuse_utf16(start)
-    gap = "" if os.pread(descriptor, 1, size - 1) == b"\n" else "\n"
-    return with_line_ends(gap + text, start.decode("utf-8", "replace")).encode()
+    _refuse_utf16(before)
+    gap = "" if before.endswith(b"\n") else "\n"
+    return with_line_ends(gap + text, before[:HEAD].decode("utf-8", "replace")).encode()
 
 
 def _refuse_utf16(start: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.errors import Conflict, UsageError
@@ -54,6 +55,19 @@ def closed(text: str) -> str:
         if blocks and blocks[-1].level == SECTION_LEVEL:
             return text + end
     raise UsageError("the text leaves a block open, which would take in the text after it")
+
+
+def closing(text: str) -> str:
+    """The line that ends the code fence or comment which a text leaves open at its end; empty where it leaves none."""
+    fence = CodeFence()
+    for line in LINE.findall(text):
+        fence.holds(line)
+    if not fence.open and text.rfind("<!--") <= text.rfind("-->"):
+        return ""
+    with suppress(UsageError):
+        if end := closed(text)[len(text) :]:
+            return end.lstrip("\n") + "\n"
+    return ""
 
 
 def split_title(text: str) -> tuple[str, str]:

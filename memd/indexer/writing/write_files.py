@@ -46,7 +46,7 @@ class FileChange:
         file = safe_write.place_of(root, self.path)
         if self.edit is not None:
             return safe_write.rewrite(file, self.edit, intend, keeps_day)
-        return safe_write.append(file, self.append, self.head, intend)
+        return safe_write.append(file, self.append, self.head, intend, lambda old: sections.closing(read.decode(old)))
 
 
 @dataclass(frozen=True, slots=True)
