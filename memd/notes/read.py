@@ -62,8 +62,9 @@ def _read_once(path: Path, max_bytes: int, binary: bool) -> FileContent | None:
             _check_stat(before, max_bytes)
             data = file.read(max_bytes + 1)
             after = os.fstat(file.fileno())
-    except FileNotFoundError:
-        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        # Nothing is below a folder that has become a file.
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise SkippedFile("it is not a regular file") from error

@@ -17,7 +17,7 @@ import pytest
 
 from memd.notes.parse import parse
 from memd.protocol.client import Client
-from tests.conftest import Home
+from tests.conftest import Home, write_notes
 from tests.faults.agreement import assert_agreement, eventually, rounds, serve, shown, stand_still
 
 LOADED = True
@@ -389,6 +389,8 @@ def oddities(workspace: Path, outside: Path) -> None:
         file.truncate(100_000_000)
     (memory / "binary.md").write_bytes(bytes(range(256)) * 40 + b"osprey")
     (memory / "inside.md").symlink_to(workspace / "MEMORY.md")
+    (workspace / "elsewhere.txt").write_text("## Elsewhere\n\nthe linked egret\n")
+    (memory / "linked.md").symlink_to(workspace / "elsewhere.txt")
 
 
 LEFT_OUT = ("memory/out.md", "memory/self.md", "memory/dangling.md", "memory/pipe.md", "memory/huge.md",
@@ -419,10 +421,40 @@ def test_what_is_no_memory_is_left_out_and_never_blocks(home: Home, workspace: P
     assert "max_file_kb" in why["memory/huge.md"]
     assert client.status()["memory_mb"] < 400
     (fjord,) = client.query("fjord", mode="text")["hits"]
-    paths = {fjord["path"], *(place["path"] for place in fjord["also"])}
-    assert paths == {"MEMORY.md", "memory/inside.md"}, "a link to a file inside is read"
+    assert (fjord["path"], fjord["also"]) == ("MEMORY.md", []), "a link to a note is that note"
+    (egret,) = client.query("egret", mode="text")["hits"]
+    assert egret["path"] == "memory/linked.md", "a link to another file inside is read"
     with pytest.raises(Exception, match=r"."):
         client.get(path="memory/out.md")
+
+
+@pytest.mark.parametrize("place", ["memory/project/a.md", "memory/a.md/b.md"])
+def test_a_folder_that_becomes_a_file_has_no_notes_any_more(home: Home, workspace: Path, place: str) -> None:
+    write_notes(workspace, {place: "## One\n\nthe vanished avocet\n"})
+    client = serve(home, workspace, CALM)
+    client.sync()
+    assert found(client, "avocet")
+    folder = (workspace / place).parent
+    shutil.rmtree(folder)
+    folder.write_text("## Two\n\nnow a file\n")
+    client.sync()
+    assert not found(client, "avocet") and client.status()["degraded"] == []
+
+
+def test_what_is_forgotten_of_a_note_is_forgotten_under_the_name_of_a_link_too(home: Home, workspace: Path) -> None:
+    write_notes(workspace, {"memory/real.md": "## One\n\nthe secret avocet\n\n## Two\n\nthe plain egret\n"})
+    (workspace / "memory" / "link.md").symlink_to("real.md")
+    client = serve(home, workspace, CALM)
+    client.sync()
+    (hit,) = client.query("egret", mode="text")["hits"]
+    assert (hit["path"], hit["also"]) == ("memory/real.md", [])
+    client.rm("real#one", hard=True)
+    assert not found(client, "avocet") and "avocet" not in (workspace / "memory" / "real.md").read_text()
+    client.put("real#two", "the new heron")
+    assert not found(client, "egret") and found(client, "heron")
+    assert client.get(path="memory/link.md")["path"] == "memory/real.md"
+    told = home.run("doctor", str(workspace / "memory" / "link.md")).stdout
+    assert "a link to memory/real.md, which is read by that name" in told
 
 
 def test_a_note_that_becomes_a_link_out_is_let_go(home: Home, workspace: Path) -> None:

@@ -127,15 +127,29 @@ def refusal(workspace: Workspace, path: str) -> str:
     return documents.lacking(path) if stat.S_ISREG(mode) else ODD
 
 
+def linked_note(workspace: Workspace, path: str) -> str:
+    """The note that a path is a link to, where that is read by its own name; empty for what is no such link."""
+    file = workspace.root / path
+    if not file.is_symlink():
+        return ""
+    target, root = os.path.realpath(file), os.path.realpath(workspace.root)
+    note = os.path.relpath(target, root)
+    there = note != path and is_memory_path(workspace, note) and Path(target).is_file()
+    return note if there and not refusal(workspace, note) else ""
+
+
 class NamesOnDisk:
-    """The names of files as a scan lists them: where case does not matter, a file is found by others too."""
+    """The names of files as a scan lists them: where case does not matter, a file is found by others too, and a link
+    to another note is that note. A file is read by one name, and written by it."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._root, self._given = workspace.root, dict(watched_folders(workspace.globs))
+        self._workspace, self._root, self._given = workspace, workspace.root, dict(watched_folders(workspace.globs))
         self._names_in = lru_cache(maxsize=None)(_names_in)
 
     def spelled(self, path: str) -> str:
         """This path by the names that are there; what is new has the name that it is given."""
+        if note := linked_note(self._workspace, path):
+            return note
         file, (folder, _, name) = self._root / path, path.rpartition("/")
         exists = os.path.lexists(file)
         if path in self._given or (exists and not os.path.lexists(file.with_name(name.swapcase()))):
@@ -235,7 +249,10 @@ class _Walk:
             self.result.files[path] = FileStat.of(status)
 
     def _link_allowed(self, entry: os.DirEntry[str], path: str, wanted: bool) -> bool:
-        """A link to a file inside the workspace is read; one that leads out, or to a folder, only with `follow`."""
+        """A link to a file inside the workspace is read, unless that is read by its own name; one that leads out, or to
+        a folder, only with `follow`."""
+        if wanted and linked_note(self.workspace, path):
+            return False
         if self.workspace.follow:
             return True
         try:

@@ -14,7 +14,7 @@ from memd.config.schema import Settings
 from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
-from memd.indexer.indexing.scan import left_out, matcher, newest_first, refusal, scan
+from memd.indexer.indexing.scan import left_out, linked_note, matcher, newest_first, refusal, scan
 from memd.indexer.maintenance import backups, rebuild
 from memd.indexer.model.embedder import load_embedder
 from memd.indexer.record import actions
@@ -323,6 +323,8 @@ def explain_file(file: Path, workspaces: Sequence[Workspace], max_bytes: int) ->
 
 def _explain(workspace: Workspace, path: str, max_bytes: int) -> DoctorFinding:
     why = left_out(workspace, path) or refusal(workspace, path)
+    if not why and (note := linked_note(workspace, path)):
+        return DoctorFinding(f"{workspace.ns}: {path}", "ok", f"a link to {note}, which is read by that name")
     try:
         _ = why or read_note(workspace.root / path, max_bytes)
     except (FileNotFoundError, SkippedFile, UnreadableFile) as error:

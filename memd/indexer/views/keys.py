@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
 from memd.errors import MemdError, NotFound, Refused, UsageError
-from memd.indexer.indexing.scan import is_memory_path, refusal
+from memd.indexer.indexing.scan import is_memory_path, linked_note, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
@@ -177,7 +177,9 @@ def inside(index: WorkspaceIndex, path: str) -> str:
         root = PurePosixPath(index.workspace.root)
         path = str(pure.relative_to(root)) if pure.is_relative_to(root) else ""
     safe = path and ".." not in PurePosixPath(path).parts
-    return path if safe and is_memory_path(index.workspace, path) and not refusal(index.workspace, path) else ""
+    if not safe or not is_memory_path(index.workspace, path) or refusal(index.workspace, path):
+        return ""
+    return linked_note(index.workspace, path) or path
 
 
 def _lines(index: WorkspaceIndex, path: str, first: int, count: int, max_bytes: int) -> JsonObject:
