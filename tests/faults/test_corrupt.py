@@ -510,6 +510,18 @@ def test_the_doctor_finds_caches_that_differ_from_the_ledger(home: Home, mine: P
     assert client.doctor()["ok"]
 
 
+def test_text_files_that_go_while_it_runs_are_made_again(home: Home, mine: Path) -> None:
+    client = home.start()
+    assert wrens(client) == FILES
+    for file in home.state.glob("text/*/*"):
+        file.unlink()
+    (mine / "memory" / "new.md").write_text("## New\n\nthe new avocet\n")
+    client.sync()
+    assert shown(client, "avocet") and wrens(client) == FILES and client.status()["degraded"] == []
+    assert "Traceback" not in home.log
+    assert_agreement(home, mine, vectors=False)
+
+
 def test_a_running_daemon_mends_its_text_index(home: Home, mine: Path) -> None:
     client = home.start()
     client.sync()

@@ -200,7 +200,9 @@ class OwnStores(Stores):
         dirty, chunks = catalog.expected_text(self.ledger.reader, index.id)
         if dirty or index.open_text is None:
             return not dirty and (self.text_folder(index.id) / FORMAT_FILE).exists()
-        return index.open_text.count() == chunks
+        with suppress(TextBroken):
+            return index.open_text.count() == chunks
+        return False
 
     def suspect_text(self, index: OwnIndex) -> None:
         """Let the text index be opened though it may not be what the ledger says; the caller compares them."""

@@ -160,12 +160,13 @@ class TextIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            # The half-written files take up the space that is missing.
-            self._sweep(self._index)
-            raise disk_error(error) from error
+        with _reading("cannot be written"):
+            try:
+                yield
+            except OSError as error:
+                # The half-written files take up the space that is missing.
+                self._sweep(self._index)
+                raise disk_error(error) from error
 
     def _commit(self, segments: Iterable[Any]) -> None:
         """From now on the index has these segments, but for those of which nothing is left."""
