@@ -150,9 +150,28 @@ class App:
             path = paths.socket_path()
             listener = system.handed_socket(path) or socket.socket(fileno=listen(str(path)))
             # A socket of our own goes when we go; one that systemd made is systemd's to remove.
-            self._stack.callback(_remove_socket, path, path.stat().st_ino)
+            self._socket_inode = path.stat().st_ino
+            self._stack.callback(self._remove_socket, path)
+            self.ctx.events.listen(LOOKED, partial(self._look_at_socket, path))
         self.server = Server(listener, partial(handlers.dispatch, self.ctx), self.settings.server)
         await self.server.start()
+
+    def _look_at_socket(self, path: Path) -> None:
+        """Make a socket that somebody removed again, as a cleaner of temporary files does; called by the writer."""
+        if not os.path.lexists(path) and not self._stop.is_set():
+            asyncio.run_coroutine_threadsafe(self._listen_again(path), self._loop)
+
+    async def _listen_again(self, path: Path) -> None:
+        if not os.path.lexists(path) and not self._stop.is_set():
+            paths.private_dir(path.parent)
+            await self.server.listen_at(socket.socket(fileno=listen(str(path))))
+            self._socket_inode = path.stat().st_ino
+            log.warning("the socket was removed, and is there again")
+
+    def _remove_socket(self, path: Path) -> None:
+        """Remove our own socket, and not the one at which callers wait for the next daemon."""
+        if path.exists() and path.stat().st_ino == self._socket_inode:
+            path.unlink(missing_ok=True)
 
     def _start_background_work(self) -> None:
         """Watching, jobs, the code outline, the model."""
@@ -233,12 +252,6 @@ class App:
         if not self._stop.is_set():
             self.exit_code = RESTART
             self.stop_soon()
-
-
-def _remove_socket(path: Path, inode: int) -> None:
-    """Remove our own socket, and not the one at which callers wait for the next daemon."""
-    if path.exists() and path.stat().st_ino == inode:
-        path.unlink(missing_ok=True)
 
 
 async def _reassure_watchdog() -> None:

@@ -80,6 +80,20 @@ def test_who_comes_second_names_the_first_and_not_the_one_before(tmp_path: Path)
         late.join()
 
 
+@pytest.mark.parametrize("what", ["the socket", "its folder"])
+def test_a_socket_that_is_removed_while_memd_runs_is_there_again(home: Home, workspace: Path, what: str) -> None:
+    with home.start() as before:
+        before.workspace_add(str(workspace))
+        home.socket.unlink()
+        if what == "its folder":
+            home.socket.parent.rmdir()
+        eventually(home.socket.exists)
+        with home.wait() as after:
+            assert after.status()["pid"] == before.status()["pid"]
+        assert home.socket.stat().st_mode & 0o777 == 0o600 and home.socket.parent.stat().st_mode & 0o777 == 0o700
+    assert home.stop() == 0 and not home.socket.exists()
+
+
 def test_a_stale_socket_is_replaced(home: Home, workspace: Path) -> None:
     serve(home, workspace).sync()
     home.kill()

@@ -41,6 +41,12 @@ class Server:
         options: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
         self._server = await asyncio.start_unix_server(self._connected, sock=self._listener, backlog=BACKLOG, **options)
 
+    async def listen_at(self, listener: socket.socket) -> None:
+        """Listen at another socket from now on; connections stay."""
+        former, self._listener = self._server, listener
+        await self.start()
+        former.close()
+
     async def stop(self) -> None:
         self._server.close()
         for client in list(self._clients):
