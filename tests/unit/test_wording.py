@@ -116,6 +116,23 @@ def test_pieces_of_an_identifier_or_a_number_are_not_the_thing_itself(tmp_path: 
     assert question_words(index.postings(), "road-trip").had_by(3) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("asked", ["1899", "1,899", "1.899"])
+def test_a_number_is_the_same_however_its_digits_are_grouped(tmp_path: Path, asked: str):
+    texts = "Paid 1,899 EUR.", "Paid 1.899 EUR.", "Paid 1899 EUR.", "Version 1, serial 899."
+    index = of(tmp_path, *texts, *["A line like any other."] * 60)
+    heard = question_words(index.postings(), asked)
+    assert [heard.had_by(chunk) == pytest.approx(1) for chunk in range(1, 5)] == [True, True, True, False]
+    assert not heard.absent
+
+
+def test_an_irregular_form_is_found_and_is_not_what_is_written(tmp_path: Path):
+    index = of(tmp_path, "We met in May.", "We meet in June.", "Nobody came.")
+    heard = question_words(index.postings(), "met")
+    assert [heard.had_by(chunk) for chunk in (1, 2, 3)] == [1, 1, 0]
+    assert [heard.has_as_written(chunk) for chunk in (1, 2, 3)] == [True, False, False]
+    assert question_words(of(tmp_path / "other", "Nobody came.").postings(), "met").missing == ["met"]
+
+
 def test_known_is_what_any_chunk_has_and_had_by_what_one_has(index: TextIndex):
     heard = question_words(index.postings(), "port broken nowhere")
     assert 0.5 < heard.known < 1

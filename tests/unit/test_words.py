@@ -51,13 +51,24 @@ def found(text: str, question: str) -> bool:
         ("Привет, мир", "мир"),
         ("한국어 공부", "한국어"),
         ("STRASSE", "straße"),
+        ("she bought a lamp", "what did she buy"),
+        ("the children's room", "child"),
+        ("for 1,899 EUR", "1899"),
+        ("for 1899 EUR", "1,899"),
+        ("for 1.899 EUR", "1,899"),
+        ("for 3,212.77 GBP", "3212"),
+        ("about 1\u202f250\u202f000 people", "1250000"),
+        ("states 401,403", "403"),
     ],
 )
 def test_a_question_meets_its_text(text: str, question: str):
     assert found(text, question)
 
 
-@pytest.mark.parametrize(("text", "question"), [("the cat", "dog"), ("東京", "京都"), ("general", "generous")])
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [("the cat", "dog"), ("東京", "京都"), ("general", "generous"), ("192.168.0.100", "1921680100"), ("8,1", "81")],
+)
 def test_what_should_not_meet_does_not(text: str, question: str):
     assert not found(text, question)
 

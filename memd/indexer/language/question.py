@@ -188,7 +188,7 @@ def phrase(text: str) -> Phrase:
 
 def phrase_forms(cut: Iterable[Word]) -> tuple[str, ...]:
     """Every word as written; in a script without spaces the pairs, each of which holds the next one's first half."""
-    return tuple(max(word.exact[0], word.terms[0], key=len) for word in cut)
+    return tuple(word.plain for word in cut)
 
 
 def narrow(one: Filters, other: Filters) -> Filters:

@@ -18,10 +18,15 @@ from memd.indexer.language.languages import SMALL_WORDS, TABLES
 
 UNSPACED, MARKS = TABLES["unspaced"], TABLES["marks"]
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"
-TOKEN = re.compile(rf"[{UNSPACED}]+|{LETTER}+(?:[-.'’]{LETTER}+)*")
-ASCII_TOKEN = re.compile(r"\w+(?:[-.']\w+)*", re.ASCII)
+GROUPED = r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
+"""A number in groups of three digits."""
+TOKEN = re.compile(rf"[{UNSPACED}]+|{GROUPED}|{LETTER}+(?:[-.'’]{LETTER}+)*")
+ASCII_TOKEN = re.compile(rf"{GROUPED}|\w+(?:[-.']\w+)*", re.ASCII)
 UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 JOINT = re.compile(r"[-._]+")
+GROUPING = re.compile(r"[,\u00a0\u202f]")
+POINTED = re.compile(r"\d{1,3}(?:\.\d{3}){1,2}")
+"""May be a number in groups too, as in German; with a third point it is an address."""
 APOSTROPHE = re.compile(r"['’]")
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
@@ -47,6 +52,11 @@ class Word(NamedTuple):
     """The language of the question that it stands in, if that is not English."""
     is_name: bool = False
     """Whether the question writes it as a name."""
+
+    @property
+    def plain(self) -> str:
+        """As it is written; of a pair of characters the exact form is only the first one."""
+        return self.terms[0] if UNSPACED_RUN.match(self.exact[0]) else self.exact[0]
 
 
 def composed(text: str) -> str:
@@ -103,8 +113,10 @@ def stems_of(text: str, language: str) -> list[str]:
 
 
 def forms_in(word: Word) -> list[str]:
-    """Other terms that a question's word in another language may be indexed as."""
+    """Other terms that a question's word may be indexed as: in another language, or as a number in groups."""
     plain = word.exact[0]
+    if POINTED.fullmatch(plain):
+        return [plain.replace(".", "")]
     if word.language not in STEMMERS or not plain.isalpha():
         return []
     stem = _marked_stem(plain, word.language) or f"{word.language}{STEM_OF}{word.terms[0]}"
@@ -204,10 +216,14 @@ def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     token = APOSTROPHE.sub("", POSSESSIVE.sub("", token)).strip("_")
     if not token:
         return (), ()
+    # In "401,403" each may be a number of its own.
+    groups = GROUPING.split(token.partition(".")[0]) if GROUPING.search(token) else []
+    token = GROUPING.sub("", token)
     pieces = [piece for piece in JOINT.split(token) if piece]
+    pieces += [token.replace(".", "")] if POINTED.fullmatch(token) else []
     parts = [hump for piece in pieces if piece.isascii() for hump in HUMP.findall(piece)]
     whole = _plain(token)
-    exact = dict.fromkeys((whole, *(_plain(piece) for piece in pieces)))
+    exact = dict.fromkeys((whole, *(_plain(piece) for piece in (*pieces, *groups))))
     # A sign without its letter folds to nothing.
     terms = dict.fromkeys(term for part in (whole, *pieces, *parts) if (term := _term(_plain(part))))
     return tuple(exact), tuple(terms)
@@ -232,4 +248,10 @@ def _fold(text: str) -> str:
     return composed(re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text)))
 
 
-_stem = Stemmer.Stemmer("english").stemWord
+_english_stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+IRREGULAR = {form: base for base, forms in TABLES["irregular"].items() for form in forms.split()}
+
+
+def _stem(word: str) -> str:
+    """The stem of an English word in lower case: "bought" has that of "buy"."""
+    return _english_stem(IRREGULAR.get(word, word))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from memd.indexer.language.words import (
     COMPOUNDING,
+    POINTED,
     STEM_OF,
     UNSPACED_RUN,
     Word,
@@ -338,10 +339,9 @@ def _having(postings: Postings, words: Sequence[Word], places: Sequence[str]) ->
     """The documents that have every word in one of these places."""
     docs: Docs | None = None
     for word in words:
-        form = max(word.exact[0], word.terms[0], key=len)
         held = np.zeros(postings.size, bool)
         if "text" in places:
-            held[postings.of("exact" if form == word.exact[0] else "body", form).docs] = True
+            held[postings.of("exact" if word.plain == word.exact[0] else "body", word.plain).docs] = True
         if "heading" in places:
             held[postings.of("heading", word.terms[0]).docs] = True
         docs = np.flatnonzero(held) if docs is None else docs[held[docs]]
@@ -367,7 +367,9 @@ def _find_endings(found: WordMatches, prefix: Sequence[Word]) -> None:
 def _find(found: WordMatches, word: Word) -> None:
     postings = found.postings
     known = {form for other in found.matches if other.share == 1.0 for form in other.forms}
-    new = [term for term in word.terms if term not in known]
+    # The groups of digits in a number are no words of it.
+    terms = word.terms[:1] if POINTED.fullmatch(word.terms[0]) else word.terms
+    new = [term for term in terms if term not in known]
     if not new:
         return
     before = len(found.matches)
@@ -382,8 +384,7 @@ def _find(found: WordMatches, word: Word) -> None:
     if len(found.matches) == before:
         _find_compounded(found, word)
     if len(found.matches) == before:
-        # Of a pair of characters the exact form is only the first one.
-        _find_spellings(found, max(word.exact[0], word.terms[0], key=len))
+        _find_spellings(found, word.plain)
     found.named += found.matches[before:] if word.is_name else ()
     if CODE.fullmatch(word.exact[0]):
         itself = [match for match in whole if not match.forms.isdisjoint((word.terms[0], word.exact[0]))]

@@ -29,7 +29,7 @@ from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, TextBroken, reading
 from memd.models import Chunk
 
-FORMAT = 6
+FORMAT = 7
 """The version of the format; an index of another version is built again. (6: numbers of four bytes in all lists.)"""
 
 FIELDS = ("heading", "body", "exact")
