@@ -242,7 +242,10 @@ def test_a_directory_that_is_in_no_workspace_is_refused(place):
         (["query", "x", "--ns"], "--ns"),
         (["get"], "Missing argument"),
         (["quer", "x"], "Did you mean 'query'"),
-        (["config"], "Missing command"),
+        (["config"], "memd config needs one of: init, show, set, check\n"),
+        (["rule"], "memd rule needs one of: list, set, rm, test\n"),
+        (["config", "set", "nosuch.thing", "3"], "nothing was changed"),
+        (["config", "set", "search.limit", "many"], "nothing was changed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memd.errors import NotFound, UnknownWorkspace, UsageError
+from memd.errors import NotFound, TooLarge, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 
@@ -256,6 +256,18 @@ def test_a_question_by_meaning_right_after_a_start_waits_for_the_model(home: Hom
     home.stop()
     with home.start() as client:
         assert client.query("zyzzyva")["near"]
+
+
+@pytest.mark.parametrize("much", [{"tags": ["a"] * 1_100}, {"path": "memory/" + "*" * 60_000}])
+def test_more_than_can_be_asked_for_at_once_is_no_damage(memory: Client, much: dict[str, Any]):
+    with pytest.raises(TooLarge, match="at once"):
+        memory.query("router", **much)
+    assert memory.status()["degraded"] == []
+
+
+def test_a_workspace_that_is_named_twice_is_asked_once(memory: Client):
+    twice, once = (memory.query("router", ns=["agent"] * times) for times in (2, 1))
+    assert (twice["ns"], twice["hits"]) == (once["ns"], once["hits"]) and once["ns"] == ["agent"]
 
 
 @pytest.mark.parametrize(

@@ -135,4 +135,7 @@ def _explain(error: typer.TyperException) -> UsageError:
     hint = f"how it is used: {context.command_path} --help" if context else ""
     if context and context.info_name in ("query", "search", "grep", "note", "save", "write"):
         hint += "\nwords that look like flags go after --"
-    return UsageError(error.format_message().rstrip("."), hint)
+    message = error.format_message().rstrip(".")
+    if context and isinstance(context.command, TyperGroup) and message == "Missing command":
+        message = f"{context.command_path} needs one of: {', '.join(context.command.list_commands(context))}"
+    return UsageError(message, hint)

@@ -96,11 +96,9 @@ OWN: dict[str, Any] = {
 """The kinds of parameters in options.toml."""
 
 
-def command_group(
-    app: typer.Typer, name: str, about: str, no_args_is_help: bool = True, hidden: bool = False
-) -> typer.Typer:
+def command_group(app: typer.Typer, name: str, about: str, hidden: bool = False) -> typer.Typer:
     """Register a group of commands, such as `memd edge`."""
-    group = typer.Typer(help=about, no_args_is_help=no_args_is_help, rich_markup_mode=None)
+    group = typer.Typer(help=about, rich_markup_mode=None)
     app.add_typer(group, name=name, hidden=hidden)
     return group
 

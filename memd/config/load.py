@@ -40,12 +40,10 @@ class Problems:
     def add(self, place: str, message: str) -> None:
         self.found.append(f"{place}: {message}")
 
-    def raise_if_any(self) -> None:
+    def raise_if_any(self, hint: str = "fix the lines above, then run: memd config check") -> None:
         if self.found:
             count = f"{len(self.found)} problem{'s' if len(self.found) > 1 else ''} in the configuration"
-            raise ConfigError(
-                f"{count}:\n  " + "\n  ".join(self.found), "fix the lines above, then run: memd config check"
-            )
+            raise ConfigError(f"{count}:\n  " + "\n  ".join(self.found), hint)
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
@@ -69,7 +67,7 @@ def checked_value(dotted: str, text: str) -> Any:
     """The value of one setting that a person typed; ConfigError if it cannot be that."""
     problems, values = Problems(), {name: dict[str, Any]() for name in SECTIONS}
     _override(values, dotted, text, dotted, problems)
-    problems.raise_if_any()
+    problems.raise_if_any("nothing was changed; every setting: memd config show")
     section, _, key = dotted.partition(".")
     return values[section][key]
 

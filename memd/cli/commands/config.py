@@ -16,7 +16,7 @@ from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
 from memd.errors import ConfigError, NoDaemon
 
 app = typer.Typer()
-config_app = command_group(app, "config", "Writes, shows or checks the settings.", no_args_is_help=False)
+config_app = command_group(app, "config", "Writes, shows or checks the settings.")
 
 
 @own_command(config_app, "config init")

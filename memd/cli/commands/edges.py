@@ -59,7 +59,8 @@ def link(result: Result, args: Args) -> None:
 
 @method_command(app, "related", exit_code=lambda result: 0 if result["memories"] else 1)
 def related(result: Result, args: Args) -> None:
-    console.lines(f"{memory['weight']:.2f}  {_path(memory['way'], result['key'])}" for memory in result["memories"])
+    lines = (f"{memory['weight']:.2f}  {_path(memory['way'], result['key'])}" for memory in result["memories"])
+    console.lines(lines, f"no memory is linked with {result['key']}")
 
 
 @method_command(app, "clusters")

@@ -121,7 +121,7 @@ def files(result: Result, args: Args) -> None:
         console.lines(memories, f"no memory names {args['touching']}")
 
 
-tags_app = command_group(app, "tags", "Lists the tags, renames one or removes one.", no_args_is_help=False)
+tags_app = command_group(app, "tags", "Lists the tags, renames one or removes one.")
 
 
 @method_command(tags_app, "tag.list", of_group=True)

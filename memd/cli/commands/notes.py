@@ -44,7 +44,7 @@ def recent(result: Result, args: Args) -> None:
 
 # --- topic: one topic a file, and an index that lists them --------------------------------------------------------
 
-topic_app = command_group(app, "topic", "Keeps knowledge by topic.", no_args_is_help=False)
+topic_app = command_group(app, "topic", "Keeps knowledge by topic.")
 
 
 @method_command(topic_app, "topic.memorize", words="content")

@@ -156,7 +156,7 @@ def _miss(entry: dict[str, Any]) -> str:
 
 # --- model: the embedding model, and what another one would find ---------------------------------------------------
 
-model_app = command_group(app, "model", "Shows the embedding model, or tries another one.", no_args_is_help=False)
+model_app = command_group(app, "model", "Shows the embedding model, or tries another one.")
 
 
 @method_command(model_app, "status", of_group=True)

@@ -40,7 +40,7 @@ UNCONFINED = (
 )
 NO_LINGER = "without linger the service stops when you log out; to let it go on: memd service install --linger"
 app = typer.Typer()
-service_app = command_group(app, "service", "memd as a systemd service of this user.", no_args_is_help=False)
+service_app = command_group(app, "service", "memd as a systemd service of this user.")
 
 
 @own_command(service_app, "service install")

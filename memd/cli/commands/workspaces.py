@@ -243,7 +243,7 @@ def _git(root: Path, *arguments: str, check: bool = True) -> str:
 
 # --- keeping them well --------------------------------------------------------------------------------------------
 
-jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it now.", no_args_is_help=False)
+jobs_app = command_group(app, "jobs", "Shows what runs by the clock, or runs it now.")
 
 
 @method_command(app, "sync")

@@ -207,7 +207,7 @@ class HandlerContext:
         if not indexes:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
         if request.ns:
-            return tuple(self.stores.index(ns).workspace.ns for ns in request.ns)
+            return tuple(dict.fromkeys(self.stores.index(ns).workspace.ns for ns in request.ns))
         if not (around := self.around(request.cwd)):
             return tuple(indexes)
         return (around, *(self.along(around) if isinstance(request, Asking) else ()))

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
-from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken
+from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken, TooLarge
 from memd.failpoints import failpoint
 from memd.indexer.store.cache_folder import CACHES_OF
 from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, problem_in, schema_version
@@ -33,6 +33,8 @@ RESTORING = ".state.db.restoring"
 READY = b"ready version="
 """The words that a daemon writes to its log once it has opened a ledger."""
 
+TOO_MUCH = ("too large", "too complex", "too many", "too big")
+"""What SQLite says of a statement that is beyond its bounds, and of nothing that is damaged."""
 UNREADABLE = ("could not decode to utf-8", "no such table", "no such column", "no such index", "malformed")
 """The messages of SQLite for damage that it has no code for."""
 
@@ -415,4 +417,6 @@ def translate(error: sqlite3.Error | UnicodeDecodeError) -> MemdError:
         return DiskFull(f"state.db could not be written: {error}", "make room on the disk; memd goes on by itself")
     if undecodable or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return LedgerDamaged(f"state.db is damaged: {str(error)[:LONGEST]}", FIX)
+    if any(sign in str(error) for sign in TOO_MUCH):
+        return TooLarge(f"so much cannot be asked for at once ({error})", "ask with fewer or shorter filters")
     return StoreBroken(f"state.db: {error}", "memd doctor")

@@ -254,7 +254,8 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
     if any(layer_of(row["path"]) == OWN or key.startswith(row["path"]) for row in rows):
         return existing(stores, index, key)
     if "#" in key:
-        raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, [index], key))
+        new = f'a new one has a name without #: memd put {slug(key.rpartition("#")[2]) or "NAME"} "…"'
+        raise NotFound(f"no memory has the key `{key}`", f"{suggest_keys(stores, [index], key)}\n{new}")
     name = topics.topic_name(key)
     path = layout.topic(name)
     others = [known for known in index.files if PurePosixPath(known).stem == name and known != path]
