@@ -103,6 +103,25 @@ GONE = {
 """Columns in which memd itself writes parts of a note: there they are removed, anywhere else they are named."""
 
 
+@pytest.mark.parametrize("inner", [True, False])
+def test_what_two_workspaces_have_is_forgotten_in_both(
+    home: Home, workspace: Path, cautious: Client, inner: bool
+) -> None:
+    client, project = cautious, workspace / "memory" / "project"
+    write_notes(project, {"MEMORY.md": f"# Project\n\n## Pin\n\n{SECRET}\n\n## Kept\n\nThe plain egret.\n"})
+    client.workspace_add(str(project))
+    client.rm("2026-03-01#hush", hard=True, ns="agent")
+    client.sync(vectors=True)
+    ns = "project" if inner else "agent"
+    key = client.query(CANARY, ns=ns)["hits"][0]["key"]
+    told = client.rm(key, hard=True, ns=ns)
+    for one in ("agent", "project"):
+        assert client.query("egret", ns=one)["hits"]
+        gone = client.query(CANARY, ns=one, mode="text")
+        assert (gone["hits"], gone["near"], gone["missing"]) == ([], [], [CANARY])
+    assert told["kept"] == [] and left(home, told) == []
+
+
 def test_every_column_of_the_ledger_is_searched(tmp_path: Path) -> None:
     root = write_notes(tmp_path / "agent", {DAY: f"# Day\n\n## Hush\n\n{SECRET}\n\n## Kept\n\nMarmot.\n"})
     stores, index = opened(tmp_path / "state", root)

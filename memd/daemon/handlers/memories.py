@@ -12,7 +12,7 @@ from memd.errors import NotFound, Refused, UsageError, VersionConflict
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, overview, past
-from memd.indexer.writing.purge import left_behind, purge
+from memd.indexer.writing.purge import around, left_behind, purge
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
@@ -129,6 +129,8 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     """Forget what is gone from the files for good; on the writer's thread, as it changes every store."""
     ctx = writer.ctx
     await ctx.applied()
+    if others := namespaces(around(ctx.stores, writer.index)):
+        await ctx.scan(tuple(others))
     # Chroma has the text too.
     await ctx.model_loaded(collections=True)
     purged, trace = await ctx.write(purge, ctx.stores, writer.index, memory)

@@ -97,33 +97,49 @@ class MemoryTrace:
 
 def purge(stores: OwnStores, index: OwnIndex, memory: int) -> tuple[JsonObject, MemoryTrace]:
     """Remove every trace of a memory whose text is no longer in the files; also returns what `left_behind` seeks."""
-    trace = _trace(stores.ledger.reader, index, memory)
+    trace = _trace(stores, index, memory)
+    rows = stores.ledger.reader.execute(SQL["workspaces_of"], (json.dumps([*trace.memories]),))
+    having = {workspace for (workspace,) in rows}
     with stores.ledger.forgetting() as connection:
         purged = _from_ledger(connection, trace)
     stores.question_vectors.clear()
-    # A segment keeps the words of deleted chunks: the text index is built again.
-    stores.swap_text(index, rebuild.build_elsewhere(stores.folder, index.id))
-    rebuild.reconcile_text(stores, index)
-    index.drop_mirrors()
-    purged["collection"] = "made again" if stores.renew_collection(index) else "not open"
+    for one in (*(one for one in around(stores, index) if one.id in having), index):
+        # A segment keeps the words of deleted chunks: the text index is built again.
+        stores.swap_text(one, rebuild.build_elsewhere(stores.folder, one.id))
+        rebuild.reconcile_text(stores, one)
+        one.drop_mirrors()
+        purged["collection"] = "made again" if stores.renew_collection(one) else "not open"
     problem = stores.ledger.compact()
     kept = [{"what": "state.db-wal", "why": problem}] if problem else []
     return {"memory": memory, "purged": purged, "kept": kept}, trace
 
 
-def _trace(connection: sqlite3.Connection, index: OwnIndex, memory: int) -> MemoryTrace:
+def around(stores: OwnStores, index: OwnIndex) -> list[OwnIndex]:
+    """The workspaces that may have the same files: those around one, and those inside it."""
+    root = index.workspace.root
+    roots = [(one, one.workspace.root) for one in stores.indexes.values() if one is not index]
+    return [one for one, other in roots if root.is_relative_to(other) or other.is_relative_to(root)]
+
+
+def _trace(stores: OwnStores, index: OwnIndex, memory: int) -> MemoryTrace:
+    connection = stores.ledger.reader
     row = connection.execute("SELECT * FROM memories WHERE id = ? AND workspace = ?", (memory, index.id)).fetchone()
     if row is None:
         raise NotFound(f"there is no memory with the number {memory}")
     if row["gone"] is None:
         raise Refused("the memory is still in its file", "remove it first: memd rm KEY --hard does both")
-    # What was gone before under the same key is forgotten with it.
-    same = connection.execute(SQL["same_key"], dict(row))
-    memories = frozenset({memory, *(other for (other,) in same)})
+    # What was gone before under the same key is forgotten with it, and the same section of the file elsewhere.
+    paths = {path for (path,) in connection.execute("SELECT path FROM versions WHERE memory = ?", (memory,))}
+    memories = {memory}
+    for one in (index, *around(stores, index)):
+        root, own = one.workspace.root, [index.workspace.root / path for path in paths]
+        names = json.dumps([str(file.relative_to(root)) for file in own if file.is_relative_to(root)])
+        same = connection.execute(SQL["same_key"], {"workspace": one.id, "slug": row["slug"], "paths": names})
+        memories |= {other for (other,) in same}
     versions = [version for each in memories for version in history.versions(connection, each)]
     digests = frozenset(version.digest for version in versions if version.digest)
     actions = frozenset(version.action for version in versions if version.action is not None)
-    return _distinctive(connection, MemoryTrace(memories, digests, actions), row["slug"])
+    return _distinctive(connection, MemoryTrace(frozenset(memories), digests, actions), row["slug"])
 
 
 def _distinctive(connection: sqlite3.Connection, trace: MemoryTrace, slug: str) -> MemoryTrace:
@@ -217,9 +233,9 @@ def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str
     with stores.ledger.copying:
         # A backup that was begun before has its name now.
         files = list(_files(stores, index))
-    problem = index.collection.wait_renewed(RENEW_SECONDS) if index.collection is not None else ""
-    # It has vectors and digests, but no text.
-    left = [("chroma", f"it will be made again: {problem}")] if problem else []
+    collections = [one.collection for one in (index, *around(stores, index)) if one.collection is not None]
+    problems = filter(None, [one.wait_renewed(RENEW_SECONDS) for one in collections])
+    left = [("chroma", f"it will be made again: {problem}") for problem in problems]
     left += [(f"state.db: {name}", OTHERS) for name in _columns(stores.ledger.reader, trace)]
     for file, why in files:
         # Other memories may have had the same text once: in the ledger itself their digests stay.
