@@ -668,6 +668,17 @@ def test_the_documented_record_becomes_the_documented_file(home: Home, workspace
     assert [(workspace / path).read_text()] == blocks(page, f"markdown {path}")
 
 
+def test_a_line_that_is_no_record_is_named_and_the_others_are_taken(home: Home, client: Client) -> None:
+    folder = home.path / "exported"
+    folder.mkdir()
+    records = folder / "log.jsonl"
+    records.write_text('{"key": "one", "content": "first"}\n\nnot json\n{"key": "two", "content": "second"}\n')
+    (folder / "note.md").write_text("# Note\n\nplain\n")
+    told = client.ingest([folder], ns="agent")
+    assert [Path(path).name for path in sorted(told["paths"])] == ["note.md", "one.md", "two.md"]
+    assert [problem["path"] for problem in told["problems"]] == [f"{records}:3"]
+
+
 # --- backups ----------------------------------------------------------------------------------------------------
 
 

@@ -305,7 +305,7 @@ def _record_notes(
     mapping: PathMapping, file: Path, taken: set[str], problems: list[JsonObject]
 ) -> Iterator[merging.IncomingFile]:
     """Each record becomes a topic; records with the same key get different names."""
-    for line, record in _records(file, decode(read_file(file, mapping.max_bytes).data)):
+    for line, record in _records(file, decode(read_file(file, mapping.max_bytes).data), problems):
         content, key = _first(record, "content", "text", "memory", "body", "value"), _first(record, "key", "id", "name")
         if not content.strip():
             problems.append({"path": f"{file}:{line}", "why": "it has no `content`"})
@@ -326,20 +326,20 @@ def _unused(name: str, taken: set[str]) -> str:
     return unused
 
 
-def _records(file: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
+def _records(file: Path, text: str, problems: list[JsonObject]) -> Iterator[tuple[int, JsonObject]]:
     """The records of a file with their lines: one JSON object a line, or one list of them."""
-    try:
-        if file.suffix == ".json":
-            data = json.loads(text)
-            if isinstance(data, dict) and "memd_export" in data:
-                raise UsageError(f"{file} is an export of memd", f"memd import {file}")
-            rows = data.get("memories", [data]) if isinstance(data, dict) else data
-            numbered = list(enumerate(rows if isinstance(rows, list) else [], 1))
-        else:
-            numbered = [(nth, json.loads(line)) for nth, line in enumerate(text.splitlines(), 1) if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is not JSON: {error}", "one object a line: {key, content, kind?, tags?}") from error
-    yield from ((nth, row) for nth, row in numbered if isinstance(row, dict))
+    whole = file.suffix == ".json"
+    for nth, line in [(1, text)] if whole else enumerate(text.split("\n"), 1):
+        try:
+            data = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError) as error:
+            problems.append({"path": f"{file}:{nth}", "why": f"it is not JSON: {error}"})
+            continue
+        if isinstance(data, dict) and "memd_export" in data:
+            raise UsageError(f"{file} is an export of memd", f"memd import {file}")
+        rows = data.get("memories", [data]) if whole and isinstance(data, dict) else data if whole else [data]
+        numbered = enumerate(rows if isinstance(rows, list) else [], nth)
+        yield from ((number, row) for number, row in numbered if isinstance(row, dict))
 
 
 def _first(record: JsonObject, *names: str) -> str:
