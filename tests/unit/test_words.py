@@ -59,6 +59,8 @@ def found(text: str, question: str) -> bool:
         ("for 3,212.77 GBP", "3212"),
         ("about 1\u202f250\u202f000 people", "1250000"),
         ("states 401,403", "403"),
+        ("they have two cats", "2 cats"),
+        ("my favourite colour", "favorite"),
     ],
 )
 def test_a_question_meets_its_text(text: str, question: str):
