@@ -11,10 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,10 +29,9 @@ from memd.daemon.readers.messages import (
     load_work,
 )
 from memd.daemon.readers.pool import ReaderPool
-from memd.errors import Busy, LedgerDamaged, MemdError, ModelUnavailable, UnknownWorkspace
+from memd.errors import Busy, LedgerDamaged, MemdError, UnknownWorkspace
 from memd.indexer.indexing.read_files import RACY_NS
 from memd.indexer.maintenance.rebuild import reconcile_text
-from memd.indexer.query.meaning import QuestionFuture
 from memd.indexer.query.search import search
 from memd.indexer.store.followed import DaemonState, FollowedStores, attached
 from memd.indexer.store.ledger import file_id
@@ -41,7 +39,7 @@ from memd.indexer.store.mirror import BLOCK, Mirror, MirrorPlace
 from memd.indexer.store.stores import Stores
 from memd.models import Ask
 from memd.protocol.client import Client
-from tests.conftest import PATIENCE, Home
+from tests.conftest import Home
 from tests.faults.agreement import eventually
 from tests.lab import Lab
 
@@ -300,39 +298,20 @@ def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, h
         ours.shutdown(socket.SHUT_RDWR)
 
 
-def pool_alone(stores: Stores) -> tuple[ReaderPool, Callable[[DaemonCall], CallResult]]:
-    """A pool without readers, and what one would hear of a call."""
-    pool, sent = ReaderPool(stores, ThreadPoolExecutor(1), 0), SimpleQueue[CallResult]()
-    loop = SimpleNamespace(call_soon_threadsafe=lambda call, argument: call(argument))
-
-    def heard(call: DaemonCall) -> CallResult:
-        pool._answer(SimpleNamespace(send=sent.put), call, loop)  # type: ignore[arg-type]
-        return sent.get(timeout=PATIENCE)
-
-    return pool, heard
-
-
 def test_a_reader_hears_when_the_daemon_cannot_answer_it() -> None:
-    pool, heard = pool_alone(Stores.__new__(Stores))
-    answer = heard(DaemonCall(7, "no such thing", ()))
-    assert answer.number == 7 and isinstance(answer.error, MemdError)
+    sent: list[CallResult] = []
+    pool = ReaderPool(Stores.__new__(Stores), ThreadPoolExecutor(1), 0)
+    reader = SimpleNamespace(send=sent.append)
+    loop = SimpleNamespace(call_soon_threadsafe=lambda call, argument: call(argument))
+    pool._answer(reader, DaemonCall(7, "no such thing", ()), loop)  # type: ignore[arg-type]
+    assert sent[0].number == 7 and isinstance(sent[0].error, MemdError)
 
     def malformed() -> None:
         raise sqlite3.DatabaseError("database disk image is malformed")
 
     pool._for_readers["mirror"] = malformed
-    assert isinstance(heard(DaemonCall(8, "mirror", ())).error, LedgerDamaged)
-
-
-def test_a_reader_gets_a_vector_that_is_on_its_way_and_hears_when_it_fails() -> None:
-    stores = Stores.__new__(Stores)
-    coming, failing = QuestionFuture(), QuestionFuture()
-    stores.question_vectors = {(1, "router"): coming, (1, "garden"): failing}
-    _, heard = pool_alone(stores)
-    threading.Timer(0.1, lambda: coming.set_result(np.eye(2, dtype=np.float32)[:1])).start()
-    assert heard(DaemonCall(1, "vector", (1, "router"))).value.tolist() == [[1, 0]]
-    failing.set_exception(ModelUnavailable("the model is away"))
-    assert isinstance(heard(DaemonCall(2, "vector", (1, "garden"))).error, ModelUnavailable)
+    pool._answer(reader, DaemonCall(8, "mirror", ()), loop)  # type: ignore[arg-type]
+    assert isinstance(sent[1].error, LedgerDamaged)
 
 
 def test_a_mirror_that_the_daemon_closed_before_it_was_opened_is_asked_for_again(tmp_path: Path) -> None:

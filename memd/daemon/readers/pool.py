@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from memd.child import LENGTH, encode, start_child
 from memd.daemon.readers.messages import CallResult, DaemonCall, ReadCall, ReaderGone, Ready, dump_work
 from memd.errors import MemdError
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.query.meaning import vector_of
 from memd.indexer.store.followed import DaemonState, FollowedModel
 from memd.indexer.store.ledger import translated
@@ -81,8 +81,7 @@ class ReaderPool:
         self._numbers = itertools.count()
         self._last_state: tuple[Any, ...] = ()
         self._for_readers: dict[str, Callable[..., Any]] = {
-            "vector": lambda model, text: vector_of(self._stores, self._model(model), text)[None],
-            "embed": lambda model, texts: self._model(model).embedder.embed(texts, urgent=True),
+            "embed": self._embed,
             "count_tokens": lambda model, text: self._model(model).embedder.count_tokens(text),
             "mirror": self._mirror,
         }
@@ -193,7 +192,7 @@ class ReaderPool:
                     if number in reader.calls:
                         reader.calls[number][0].set_result(message)
                 case DaemonCall():
-                    self._answer(reader, message, asyncio.get_running_loop())
+                    self._threads.submit(self._answer, reader, message, asyncio.get_running_loop())
                 case Ready():
                     if reader not in self._readers:
                         self._tell_state(reader)
@@ -219,17 +218,16 @@ class ReaderPool:
     # --- what a reader asks for -------------------------------------------------------------------------------
 
     def _answer(self, reader: Reader, call: DaemonCall, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer from another thread; for a question's vector that is on its way none has to wait."""
-
-        def send(work: Callable[[], Any]) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(reader.send, _result(call.number, work))
-
-        made = self._stores.question_vectors.get(call.args) if call.name == "vector" else None
-        if made is not None:
-            made.add_done_callback(lambda made: send(made.result))
-        else:
-            self._threads.submit(send, lambda: self._for_readers[call.name](*call.args))
+        try:
+            with translated():
+                result = CallResult(call.number, self._for_readers[call.name](*call.args))
+        except MemdError as error:
+            result = CallResult(call.number, error=error)
+        except Exception as error:
+            # A reader that hears nothing would wait for ever.
+            log.exception("a reader asked for something that failed unexpectedly")
+            result = CallResult(call.number, error=MemdError(f"the daemon could not answer a reader: {error!r}"))
+        loop.call_soon_threadsafe(reader.send, result)
 
     def _model(self, number: int) -> ActiveModel:
         for model in self._stores.models:
@@ -237,22 +235,14 @@ class ReaderPool:
                 return model
         raise ModelChanged("the model has changed")
 
+    def _embed(self, model: int, texts: Sequence[str], question: bool) -> Vectors:
+        if question:
+            return vector_of(self._stores, self._model(model), texts[0])[None]
+        return self._model(model).embedder.embed(texts, urgent=True)
+
     def _mirror(self, ns: str, model: int) -> MirrorPlace | None:
         mirror = self._stores.index(ns).local_mirror(self._model(model))
         return mirror.place if mirror is not None else None
-
-
-def _result(number: int, work: Callable[[], Any]) -> CallResult:
-    """What a reader is told of some work: its value, or its error."""
-    try:
-        with translated():
-            return CallResult(number, work())
-    except MemdError as error:
-        return CallResult(number, error=error)
-    except Exception as error:
-        # A reader that hears nothing would wait for ever.
-        log.exception("a reader asked for something that failed unexpectedly")
-        return CallResult(number, error=MemdError(f"the daemon could not answer a reader: {error!r}"))
 
 
 def _followed(model: ActiveModel | None) -> FollowedModel | None:

@@ -70,13 +70,12 @@ class DaemonEmbedder(FollowedModel):
     ask: AskDaemon
 
     def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
-        made = self.begin(texts[0]) if question else self.ask("embed", self.id, list(texts))
-        vectors: Vectors = made.result()
+        vectors: Vectors = self.ask("embed", self.id, list(texts), question).result()
         return vectors
 
     def begin(self, text: str) -> Future[Vectors]:
         """Have a question embedded, and go on meanwhile."""
-        return self.ask("vector", self.id, text)
+        return self.ask("embed", self.id, [text], True)
 
     def count_tokens(self, text: str) -> int:
         return int(self.ask("count_tokens", self.id, text).result())
