@@ -200,10 +200,12 @@ def query_terms(text: str) -> list[str]:
 
 def _pairs(run: str, start: int) -> Iterator[Word]:
     """Every two characters; a pair has its first one as an exact form, the last pair both."""
+    # Parts of a run without compatibility characters, as nearly all are, are plain themselves.
+    plain = str if unicodedata.is_normalized("NFKC", run) else _plain
     for at in range(max(1, len(run) - 1)):
         pair, is_last = run[at : at + 2], at >= len(run) - 2
-        exact = tuple(map(_plain, pair if is_last else pair[0]))
-        yield Word(start + at, start + at + len(pair), exact, (_plain(pair),))
+        exact = tuple(map(plain, pair if is_last else pair[0]))
+        yield Word(start + at, start + at + len(pair), exact, (plain(pair),))
 
 
 @lru_cache(maxsize=MOST_KNOWN)
