@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -256,6 +257,20 @@ def test_a_question_by_meaning_right_after_a_start_waits_for_the_model(home: Hom
     home.stop()
     with home.start() as client:
         assert client.query("zyzzyva")["near"]
+
+
+def test_the_asker_decides_which_day_is_today(home: Home, workspace: Path, memory: Client):
+    (workspace / "memory" / "2026-03-08.md").write_text("## Bread\n\nBought bread.\n")
+    memory.sync()
+    for asked in ({"query": "bread on:today"}, {"query": "bread", "since": "today", "until": "today"}):
+        found = [bool(memory.query(**asked, now=f"2026-03-{day}T00:30")["hits"]) for day in ("07", "08", "09")]
+        assert found == [False, True, False], asked
+    assert memory.query("yesterday", now="2026-03-09T00:30")["hits"][0]["path"] == "memory/2026-03-08.md"
+    here, there = (str(datetime.now(ZoneInfo(zone)).date()) for zone in ("Pacific/Kiritimati", "Pacific/Midway"))
+    (workspace / "memory" / f"{here}.md").write_text("## Rye\n\nBought rye.\n")
+    memory.sync()
+    assert home.run("query", "rye on:today", cwd=workspace, TZ="Pacific/Kiritimati").returncode == 0
+    assert home.run("query", "rye on:today", cwd=workspace, TZ="Pacific/Midway").returncode == (here != there)
 
 
 @pytest.mark.parametrize("much", [{"tags": ["a"] * 1_100}, {"path": "memory/" + "*" * 60_000}])

@@ -5,6 +5,8 @@ Loads neither Typer nor anything that Typer needs; tests/test_light_imports.py g
 
 from __future__ import annotations
 
+import time
+
 from memd.cli import console, daemon_calls, hits
 from memd.cli.flags import BUS_PARAMS, GREP, QUERY
 from memd.errors import UsageError
@@ -75,7 +77,9 @@ def parse_query(args: list[str]) -> TypedQuery | None:
 def answer_query(query: TypedQuery) -> int:
     query.check()
     with daemon_calls.connect(not query.args.get("no_start")) as client:
-        params = {**query.params(), **daemon_calls.scope(client, query.args)}
+        # Whoever asks decides which day is today.
+        here = {"now": time.strftime("%Y-%m-%dT%H:%M"), **daemon_calls.scope(client, query.args)}
+        params = {**query.params(), **here}
         if query.format == "entries":
             result = daemon_calls.all_rows(client, "bus", params, query.args.get("limit"))
         else:

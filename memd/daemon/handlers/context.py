@@ -23,7 +23,7 @@ async def context(ctx: HandlerContext, request: ContextRequest, call: IncomingCa
     settings = ctx.settings.search
     names = ctx.names(request)
     ask = Ask(request.query, names, filters=filters_of(request), fusion=settings.fusion, rrf_k=settings.rrf_k,
-              all_tiers=request.all or settings.include_all)  # fmt: skip
+              all_tiers=request.all or settings.include_all, today=request.local_time().date())  # fmt: skip
     task = ContextTask(ask, request.budget, request.min_score, request.min_spread, *_limits(ctx, request))
     await ctx.catch_up(request.sync, names)
     if request.sync != "none":

@@ -43,7 +43,7 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.lifecycle.rules import Rule
 from memd.models import Filters, Workspace
-from memd.protocol.methods.base import Asking, Filtered, OneWorkspace, Scoped
+from memd.protocol.methods.base import Asking, Filtered, OneWorkspace, Request, Scoped, Timed
 
 log = logging.getLogger("memd.handlers")
 
@@ -437,15 +437,16 @@ async def wait_reporting(
 
 def filters_of(request: Filtered) -> Filters:
     """The filters of a call, with days in place of words such as "yesterday"."""
-    filters = request.filters
-    return replace(filters, since=date_of("since", filters.since), until=date_of("until", filters.until))
+    return replace(request.filters, since=date_of(request, "since"), until=date_of(request, "until"))
 
 
-def date_of(name: str, value: str) -> str:
-    """A date that was given as `since` or `until`: as it is, or the day that words such as "yesterday" mean."""
+def date_of(request: Request, name: str) -> str:
+    """What was given as `since` or `until`: a date as it is, or the day that words such as "yesterday" mean."""
+    value: str = getattr(request, name)
     if not any(char.isalpha() for char in value):
         return value
-    if not (read := time_filter(name, value, date.today())):
+    today = request.local_time().date() if isinstance(request, Timed) else date.today()
+    if not (read := time_filter(name, value, today)):
         hint = "for example 2026-02-15, 2026-02, yesterday, last week"
         raise UsageError(f"`{name}` must be a date, not {value!r}", hint)
     return str(getattr(read, name))

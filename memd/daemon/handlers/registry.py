@@ -34,7 +34,7 @@ def shows(request: type[Request], view: Callable[..., Result], *fields: str, lin
 
     async def answer(ctx: HandlerContext, asked: Any, call: IncomingCall) -> Result:
         given = {field: getattr(asked, field) for field in fields}
-        given |= {name: date_of(name, given[name]) for name in ("since", "until") if name in given}
+        given |= {name: date_of(asked, name) for name in ("since", "until") if name in given}
         return await from_view(ctx, asked, view, *given.values(), linked=linked)
 
     HANDLERS[request] = answer

@@ -163,6 +163,7 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
         query=request.query, ns=ctx.names(request), limit=limit or MAX_HITS, mode=request.mode,
         filters=filters_of(request), explain=request.explain, marks=request.marks, fusion=settings.fusion,
         rrf_k=settings.rrf_k, as_of=as_of, all_tiers=request.all or settings.include_all,
+        today=request.local_time().date(),
     )  # fmt: skip
 
 

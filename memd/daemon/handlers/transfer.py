@@ -91,7 +91,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     root = index.workspace.root
     await ctx.scan((index.workspace.ns,))
     files, sources = sorted(index.files), [absolute_path(path) for path in request.paths]
-    asked = sources, files, root, ctx.max_bytes, date_of("since", request.since), request.project
+    asked = sources, files, root, ctx.max_bytes, date_of(request, "since"), request.project
     found, problems = await ctx.read(import_sources.gather, *asked)
     known = await ctx.read(import_plan.known_texts, ctx.stores, index)
     plan = await ctx.read(import_plan.plan, index, found, request.overwrite, known)

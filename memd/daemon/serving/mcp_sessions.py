@@ -114,7 +114,7 @@ class SessionIdentity:
             signature["request_id"] = f"{self.session}:{request_id}"
         if declared.signed:
             signature["who"] = self.author(client)
-        if declared.writes and "now" in declared.parameters:
+        if "now" in declared.parameters:
             signature["now"] = datetime.now(self.zone).replace(tzinfo=None).isoformat(timespec="seconds")
         return {**params, **signature}
 

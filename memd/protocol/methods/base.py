@@ -131,7 +131,26 @@ class OfSort(Scoped):
         return Filters(**{name: value for name, value in given.items() if value})
 
 
-class Filtered(OfSort):
+class Timed(Request):
+    """Is asked, or happens, at a time of the caller's own clock."""
+
+    now: Annotated[str, unset("the daemon's")] = ""
+    """The caller's local time, `2026-02-07T14:27`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.local_time()
+
+    def local_time(self) -> datetime:
+        """The caller's local time, to the minute; the daemon's own where none is given."""
+        try:
+            time = datetime.fromisoformat(self.now) if self.now else datetime.now()
+        except ValueError:
+            raise UsageError(f"`now` must be a local time such as 2026-02-07T14:27, not {self.now!r}") from None
+        return time.replace(second=0, microsecond=0, tzinfo=None)
+
+
+class Filtered(OfSort, Timed):
     """Only memories that fit."""
 
     since: Annotated[str, unset("any")] = ""
@@ -161,25 +180,6 @@ class Observed(Request):
     def observer(self) -> str:
         """Who sees the answer; empty when no access is to be counted."""
         return (self.who or "socket") if self.observe else ""
-
-
-class Timed(Request):
-    """Happens at a time of the caller's own clock."""
-
-    now: Annotated[str, unset("the daemon's")] = ""
-    """The caller's local time, `2026-02-07T14:27`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.local_time()
-
-    def local_time(self) -> datetime:
-        """The caller's local time, to the minute; the daemon's own where none is given."""
-        try:
-            time = datetime.fromisoformat(self.now) if self.now else datetime.now()
-        except ValueError:
-            raise UsageError(f"`now` must be a local time such as 2026-02-07T14:27, not {self.now!r}") from None
-        return time.replace(second=0, microsecond=0, tzinfo=None)
 
 
 class Signed(Request):

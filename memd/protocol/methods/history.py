@@ -108,7 +108,7 @@ class LogResult(base.AcrossWorkspaces):
     entries: list[LogRow]
 
 
-class LogRequest(base.Scoped, method="log", result=LogResult, reads=True):
+class LogRequest(base.Scoped, base.Timed, method="log", result=LogResult, reads=True):
     """Lists everything that was done, by memd and in editors, newest first."""
 
     who: Annotated[str, base.unset("anyone")] = ""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, between, unset
+from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, Timed, between, unset
 
 
 class PeekResult(AcrossWorkspaces):
@@ -88,7 +88,7 @@ class TimelineResult(AcrossWorkspaces):
     total: int
 
 
-class TimelineRequest(Scoped, method="timeline", result=TimelineResult, reads=True):
+class TimelineRequest(Scoped, Timed, method="timeline", result=TimelineResult, reads=True):
     """Lists the days, newest first: what notes are about and what was done."""
 
     since: Annotated[str, unset("any")] = ""
