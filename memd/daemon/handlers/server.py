@@ -17,7 +17,7 @@ from memd.daemon.handlers.permission import ADD, bind, check_folder
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.jobs.built_in import rules_of
 from memd.daemon.process.system import memory_mb, memory_of
-from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
+from memd.daemon.serving.mcp_sessions import SPOKEN, SessionIdentity, time_zone
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
@@ -225,8 +225,10 @@ def _multilingual_state(ctx: HandlerContext, needed: bool) -> str:
 @handles(methods.McpOpenRequest)
 async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: IncomingCall) -> Result:
     connection = call.connection
-    # The first session waits until the SDK is imported; usually that was done while the daemon was idle.
+    # The first session waits until the SDK is imported; later ones of this home find it so.
     module = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
+    ledger = ctx.stores.ledger
+    ctx.worker.submit_once(ledger.transact, ledger.save_setting, SPOKEN, "yes")
     connection.mask_secrets = True
     # To the workspace that is named, or that it was started in; elsewhere each call says how.
     if ns := request.ns[0] if request.ns else ctx.around(request.cwd):

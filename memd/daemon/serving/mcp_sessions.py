@@ -39,10 +39,8 @@ class McpSessions:
     def __init__(self) -> None:
         self._all: dict[McpSession, ClientConnection] = {}
         """Replaced, never changed: the writer reads it."""
-        self._asked = False
-        """Whether an agent has connected since the start."""
-        self._known: bool | None = None
-        """Whether the ledger says that one ever did; None until it was looked up."""
+        self._looked = False
+        """Whether it was looked up if an agent ever connected."""
 
     async def run(self, session: McpSession, connection: ClientConnection, lines: AsyncIterator[bytes]) -> None:
         """Leave a connection to a session, until that ends."""
@@ -54,7 +52,6 @@ class McpSessions:
 
     def load(self) -> ModuleType:
         """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
-        self._asked = True
         try:
             return importlib.import_module("memd.mcp.sdk_server")
         except ImportError as error:
@@ -65,14 +62,9 @@ class McpSessions:
 
         Where none does, its 28 MB stay out, and questions are not held up while it is imported.
         """
-        if self._known is None:
-            self._known = bool(ledger.setting(SPOKEN))
-            if self._known:
-                threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True).start()
-        elif self._asked and not self._known:
-            self._known = True
-            with ledger.write() as connection:
-                ledger.save_setting(connection, SPOKEN, "yes")
+        if not self._looked and ledger.setting(SPOKEN):
+            threading.Thread(target=self._load_gently, name="memd-mcp", daemon=True).start()
+        self._looked = True
 
     def _load_gently(self) -> None:
         give_way()
