@@ -126,10 +126,8 @@ def check_socket_length(path: Path) -> None:
     """Refuse a path that is too long for the kernel."""
     length = len(os.fsencode(path))
     if length > MAX_SOCKET_BYTES:
-        raise UnsafePlace(
-            f"the socket's path has {length} bytes and the kernel takes {MAX_SOCKET_BYTES}: {path}",
-            "use a shorter directory: export MEMD_HOME=~/.memd, or set XDG_RUNTIME_DIR",
-        )
+        why = f"the socket's path has {length} bytes and the kernel takes {MAX_SOCKET_BYTES}: {path}"
+        raise UnsafePlace(why, "use a shorter directory: export MEMD_HOME=~/.memd, or set XDG_RUNTIME_DIR")
 
 
 def private_dir(path: Path) -> Path:
@@ -139,15 +137,11 @@ def private_dir(path: Path) -> Path:
     if stat.S_ISLNK(found.st_mode):
         raise UnsafePlace(f"{path} is a symbolic link", f"remove it: rm {path}")
     if found.st_uid != os.getuid():
-        raise UnsafePlace(
-            f"{path} belongs to uid {found.st_uid}, not to you (uid {os.getuid()})",
-            f"take it over: sudo chown -R {os.getuid()} {path}",
-        )
+        why = f"{path} belongs to uid {found.st_uid}, not to you (uid {os.getuid()})"
+        raise UnsafePlace(why, f"take it over: sudo chown -R {os.getuid()} {path}")
     if stat.S_IMODE(found.st_mode) & 0o077:
-        raise UnsafePlace(
-            f"{path} can be used by others (mode {stat.S_IMODE(found.st_mode):04o})",
-            f"close it: chmod 700 {path}",
-        )
+        why = f"{path} can be used by others (mode {stat.S_IMODE(found.st_mode):04o})"
+        raise UnsafePlace(why, f"close it: chmod 700 {path}")
     return path
 
 

@@ -125,6 +125,5 @@ def _read(place: Path) -> dict[str, AccessToken]:
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreBroken(
-            f"{place} cannot be read: {error}", "make the tokens anew: remove it, then memd token add"
-        ) from None
+        hint = "make the tokens anew: remove it, then memd token add"
+        raise StoreBroken(f"{place} cannot be read: {error}", hint) from None

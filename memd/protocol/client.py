@@ -123,9 +123,8 @@ class RpcSession:
             except Closed:
                 self._hang_up()
                 if lost == left:
-                    raise NoDaemon(
-                        "the daemon hung up before it answered", "see why: memd logs; then try again"
-                    ) from None
+                    hint = "see why: memd logs; then try again"
+                    raise NoDaemon("the daemon hung up before it answered", hint) from None
             except NoDaemon:
                 self._hang_up()
                 if lost in (0, left):
@@ -243,10 +242,8 @@ class RpcSession:
         await self._do(start.restart)
         await self._open()
         if (version := await self._greet()) != __version__:
-            self._notice(
-                f"it came back as memd {version}: another installation of memd starts it; "
-                "to make it this one: memd service install"
-            )
+            other = f"it came back as memd {version}: another installation of memd starts it"
+            self._notice(f"{other}; to make it this one: memd service install")
         return True
 
     async def _greet(self, along: bytes = b"") -> str:

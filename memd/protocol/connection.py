@@ -138,7 +138,5 @@ def _not_there(path: str, error: OSError) -> MemdError:
 
 
 def silent(seconds: float) -> NoDaemon:
-    return NoDaemon(
-        f"the daemon did not answer within {seconds:g} seconds",
-        "see what it is doing: memd logs; start it anew: memd restart",
-    )
+    hint = "see what it is doing: memd logs; start it anew: memd restart"
+    return NoDaemon(f"the daemon did not answer within {seconds:g} seconds", hint)

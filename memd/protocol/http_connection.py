@@ -72,10 +72,8 @@ class HttpConnection:
         try:
             self._http.connect()
         except ssl.SSLCertVerificationError as error:
-            raise Refused(
-                f"the certificate of {self._url} is not trusted: {error.verify_message}",
-                "name the authority that signed it: export SSL_CERT_FILE=FILE",
-            ) from None
+            why = f"the certificate of {self._url} is not trusted: {error.verify_message}"
+            raise Refused(why, "name the authority that signed it: export SSL_CERT_FILE=FILE") from None
         except OSError as error:
             raise NoDaemon(f"{self._url} cannot be reached: {error.strerror or error}", "is the hub up?") from None
 

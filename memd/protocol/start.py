@@ -160,10 +160,8 @@ def _have_systemd(verb: str, *units: str) -> None:
     """Have it start, stop or restart the daemon; NoDaemon where it cannot."""
     done = systemctl(verb, *(units or UNITS))
     if done.returncode:
-        raise NoDaemon(
-            f"systemd could not {verb} memd: {done.stderr.strip()}",
-            "see why: journalctl --user -u memd -n 30; check the stores: memd doctor",
-        )
+        hint = "see why: journalctl --user -u memd -n 30; check the stores: memd doctor"
+        raise NoDaemon(f"systemd could not {verb} memd: {done.stderr.strip()}", hint)
 
 
 # A process of its own
@@ -265,10 +263,8 @@ def _listens_before_exit(process: subprocess.Popen[bytes], deadline: float, answ
         if listens(answers):
             return True
         if time.monotonic() > deadline:
-            raise NoDaemon(
-                f"the daemon (pid {process.pid}) was started and does not listen yet",
-                "see what it is doing: memd logs",
-            )
+            why = f"the daemon (pid {process.pid}) was started and does not listen yet"
+            raise NoDaemon(why, "see what it is doing: memd logs")
         time.sleep(pause)
         pause = min(pause * 1.5, 0.1)
     return False

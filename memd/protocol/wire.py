@@ -120,10 +120,8 @@ def encode_request(request_id: int, method: str, params: dict[str, Any] | None) 
     except ValueError:
         raise UsageError("a number must be finite: `nan` and `inf` are none", "") from None
     if len(line) > MAX_REQUEST:
-        raise TooLarge(
-            f"the request has {len(line)} bytes and the daemon takes {MAX_REQUEST}",
-            "ask for less at once, or name a file",
-        )
+        why = f"the request has {len(line)} bytes and the daemon takes {MAX_REQUEST}"
+        raise TooLarge(why, "ask for less at once, or name a file")
     return line
 
 

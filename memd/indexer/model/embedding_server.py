@@ -401,9 +401,8 @@ def _key_in(file: Path) -> str:
         with file.open(encoding="ascii", errors="replace") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             if mode & 0o077:
-                raise ModelUnavailable(
-                    f"Others can read the key in {file} (mode {mode:04o}).", f"Run: chmod 600 {file}"
-                )
+                why = f"Others can read the key in {file} (mode {mode:04o})."
+                raise ModelUnavailable(why, f"Run: chmod 600 {file}")
             return opened.read(10_000).strip()
     except OSError as error:
         raise ModelUnavailable(f"The key in {file} cannot be read: {error.strerror}.", _KEY_HINT) from error
@@ -412,10 +411,8 @@ def _key_in(file: Path) -> str:
 def _address(settings: EmbeddingSettings, api: Api) -> str:
     url = (settings.url or api.url).rstrip("/")
     if is_exposed(url) and not settings.plain_http:
-        raise ModelUnavailable(
-            f"{url} is another machine, and http:// lets others read notes and keys on the way.",
-            "Use https://, or set embedding.plain_http = true for a network that you trust.",
-        )
+        why = f"{url} is another machine, and http:// lets others read notes and keys on the way."
+        raise ModelUnavailable(why, "Use https://, or set embedding.plain_http = true for a network that you trust.")
     # `http://localhost:8080` is what people write; a path of their own is left as it is.
     bare = url.count("/") == 2
     return f"{url}/v1" if settings.provider == "openai" and bare else url

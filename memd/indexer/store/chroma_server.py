@@ -176,10 +176,8 @@ class ChromaServer(ChromaPlace, ChromaClient):
 
     def open(self) -> None:
         if is_exposed(self.settings.url) and not self.settings.plain_http:
-            raise StoreBroken(
-                f"{self.settings.url} is another machine, and http:// lets others read and change vectors on the way",
-                "use https://, or set vectors.plain_http = true for a network that you trust",
-            )
+            why = f"{self.settings.url} is another machine, and http:// lets others read and change vectors on the way"
+            raise StoreBroken(why, "use https://, or set vectors.plain_http = true for a network that you trust")
         self._numbers.clear()
         self._claim()
 
@@ -220,10 +218,9 @@ class ChromaServer(ChromaPlace, ChromaClient):
         return told.get("memd_owner", ""), found["id"] if found else ""
 
     def _belongs_to_another(self) -> StoreBroken:
-        return StoreBroken(
-            f"the collections {self.prefix}-… belong to another memd, on {self._host};"
-            " if that is gone, memd stop and memd doctor --fix take them over", "memd doctor --fix",
-        )  # fmt: skip
+        whose = f"the collections {self.prefix}-… belong to another memd, on {self._host}"
+        how = "if that is gone, memd stop and memd doctor --fix take them over"
+        return StoreBroken(f"{whose}; {how}", "memd doctor --fix")
 
     def _write(self, name: str, what: str, body: Mapping[str, Any]) -> None:
         """Change rows, as long as the collections are this home's."""

@@ -126,11 +126,9 @@ class Ledger:
     def _migrate(self) -> None:
         found = self._writer.execute("PRAGMA user_version").fetchone()[0]
         if found > VERSION:
-            raise StoreBroken(
-                f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})",
-                "install the newer memd again; or go back to the copy that it made before: memd restore-backup "
-                f"{self.path.with_name(f'state.before-{found}.db')}",
-            )
+            why = f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})"
+            back = f"memd restore-backup {self.path.with_name(f'state.before-{found}.db')}"
+            raise StoreBroken(why, f"install the newer memd again; or go back to the copy that it made before: {back}")
         if found < VERSION:
             # By its tables: a number that was lost must not cost what is in them.
             known = schema_version(self._writer)
