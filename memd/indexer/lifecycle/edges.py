@@ -21,10 +21,7 @@ SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=
 INSERT = SQL["insert"]
 STRONGEST = "ORDER BY e.weight DESC, e.one, e.other, e.rel"
 STRONG = f"(?2 IS NULL OR e.rel = ?2) AND e.weight >= ?3 {STRONGEST}"
-OF_MEMORIES = f"""e.id IN (
-    SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.one = w.value
-    UNION SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.other = w.value
-) AND {STRONG}"""
+OF_MEMORIES = "e.id IN (" + SQL["of_memories"] + f") AND {STRONG}"
 UNTYPED = f"""e.workspace = ? AND e.rel = ? AND NOT EXISTS (
     SELECT 1 FROM edges t WHERE t.rel <> e.rel AND t.removed = 0
     AND ((t.one = e.one AND t.other = e.other) OR (t.one = e.other AND t.other = e.one))

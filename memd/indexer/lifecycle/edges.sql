@@ -7,6 +7,10 @@ SELECT e.id, e.one, e.other, e.rel, e.weight, e.origin, e.base, e.made, e.access
 FROM edges e CROSS JOIN memories a ON a.id = e.one CROSS JOIN memories b ON b.id = e.other
 WHERE e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND {one_alive} AND {other_alive} AND {which}
 
+-- name: of_memories
+SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.one = w.value
+UNION SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.other = w.value
+
 -- name: shown_together
 SELECT t.one, t.other, t.client, t.hour FROM together t CROSS JOIN memories m ON m.id = t.one
 WHERE m.workspace = ? AND NOT t.counted LIMIT ?

@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from memd.indexer.store.catalog import digest_of_chunk
+from memd.indexer.store.queries import queries
 from memd.models import Chunk
 
+SQL = queries(__file__)
 STEPS = tuple(file.read_text(encoding="utf-8") for file in sorted((Path(__file__).parent / "schema").glob("*.sql")))
 """The schema as numbered steps, a file each in schema/. A released one is never edited; add another."""
 VERSION = len(STEPS)
@@ -29,12 +31,7 @@ Columns = frozenset[tuple[str, str]]
 
 def columns_in(connection: sqlite3.Connection, kind: str = "%") -> Columns:
     """The columns of a declared type."""
-    rows = connection.execute(
-        "SELECT m.name, p.name FROM sqlite_master m JOIN pragma_table_info(m.name) p"
-        " WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND p.type LIKE ?",
-        (kind,),
-    )
-    return frozenset((table, column) for table, column in rows)
+    return frozenset((table, column) for table, column in connection.execute(SQL["columns"], (kind,)))
 
 
 @cache

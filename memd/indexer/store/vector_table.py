@@ -41,12 +41,12 @@ HERE_OR_REMOTE = "(length(v.vector) OR c.workspace IN (SELECT id FROM workspaces
 EMBEDDED = f"FROM chunks c JOIN vectors v ON v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE}"
 WHOLE = "length(v.vector) <> (SELECT 2 * dims + 2 FROM models WHERE id = v.model)"
 """A vector of a chunk's beginning, which stands in for its own until that is made, has one number more."""
-SQL = queries(__file__, whole=WHOLE)
 SHOWN = f"{EMBEDDED} JOIN memories m ON m.id = c.memory AND m.deleted IS NULL WHERE c.workspace = ? AND {WHOLE}"
 NO_VECTOR = f"""NOT EXISTS (
     SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE} AND {WHOLE})"""
 IS_FIRST = "NOT EXISTS (SELECT 1 FROM chunks d WHERE d.memory = c.memory AND d.start_line < c.start_line)"
 """A chunk that is the first of its memory, which it stands for until the others have vectors of their own."""
+SQL = queries(__file__, whole=WHOLE, no_vector=NO_VECTOR)
 FIRST_PASS = f"""{IS_FIRST} AND c.workspace NOT IN (SELECT id FROM workspaces WHERE remote)
     AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = {{}} AND v.digest = c.digest)"""
 """Such a chunk without any vector of a model, whose number is filled in. A server is sent whole ones only."""
@@ -125,25 +125,17 @@ def pending(
 
     Those up to number `after` are known to have one.
     """
-    first = " ".join(f"WHEN {workspace} THEN {nth}" for nth, workspace in enumerate(urgent))
-    rows = connection.execute(
-        f"SELECT c.id, CASE c.workspace {first or 'WHEN 0 THEN 0'} ELSE {len(urgent)} END AS turn"
-        f" FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ? AND {among} AND {NO_VECTOR}"
-        f" ORDER BY turn, turn = {len(urgent)} AND NOT {IS_FIRST}, m.date DESC, c.id DESC LIMIT ?",
-        (after, model, most),
-    )
-    return [row["id"] for row in rows]
+    first = " ".join(f"WHEN {workspace} THEN {nth}" for nth, workspace in enumerate(urgent)) or "WHEN 0 THEN 0"
+    turn = f"CASE c.workspace {first} ELSE {len(urgent)} END AS turn"
+    missing = f"FROM chunks c JOIN memories m ON m.id = c.memory WHERE c.id > ? AND {among} AND {NO_VECTOR}"
+    order = f"ORDER BY turn, turn = {len(urgent)} AND NOT {IS_FIRST}, m.date DESC, c.id DESC LIMIT ?"
+    query = f"SELECT c.id, {turn} {missing} {order}"
+    return [row["id"] for row in connection.execute(query, (after, model, most))]
 
 
 def unembedded(connection: sqlite3.Connection, model: int, chunks: Sequence[int], among: str) -> list[sqlite3.Row]:
     """Those of some chunks that have no vector, in their order."""
-    rows = connection.execute(
-        "SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text"
-        " FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value"
-        f" WHERE {among} AND {NO_VECTOR} ORDER BY j.key",
-        (json.dumps(chunks), model),
-    )
-    return rows.fetchall()
+    return connection.execute(SQL["unembedded"].format(which=among), (json.dumps(chunks), model)).fetchall()
 
 
 def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:

@@ -13,6 +13,11 @@ ORDER BY made DESC, m.id DESC
 -- name: forget_other_models
 DELETE FROM models WHERE recipe <> ? OR fingerprint NOT IN (SELECT value FROM json_each(?))
 
+-- name: unembedded
+SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text
+FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value
+WHERE {which} AND {no_vector} ORDER BY j.key
+
 -- name: of_chunks
 SELECT c.id, v.vector
 -- CROSS JOIN keeps this order: look up a few chunks, not every vector.
