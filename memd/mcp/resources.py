@@ -12,10 +12,8 @@ from memd.protocol.safe_text import neutralise, one_line
 
 FILE, TOPIC = "memory://file/", "memory://topic/"
 FILES, TOPICS = "memory://files", "memory://topics"
-TEMPLATES = {
-    "file": ("memory://file/{+path}", "A memory file, by its path from the workspace's root."),
-    "topic": ("memory://topic/{name}", "A topic, by its name."),
-}
+TEMPLATES: dict[str, list[str]] = DECLARED["templates"]
+"""Addresses with a part to be filled in, and what they are."""
 PAGE = 1_000
 """Memories to a page; a file has one or more."""
 

@@ -159,10 +159,7 @@ def _reply(declared: str | dict[str, Any]) -> Any:
 
 
 TOOLS = [_tool(name, row) for name, row in DECLARED["tools"].items()]
-PROFILES = {
-    "search": ("search",), "memories": ("ghost",), "ghost": ("ghost",), "knowledge": ("knowledge",),
-    "all": ("search", "ghost", "knowledge"),
-}  # fmt: skip
+PROFILES: dict[str, list[str]] = DECLARED["profiles"]
 """The profiles that a client may name, and the tools in each, by the profile that these declare."""
 EXPERIMENTAL = ("knowledge", "all")
 """The profiles to which `--experimental` adds tools."""
