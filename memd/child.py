@@ -45,9 +45,8 @@ def start_child(
     # -P: what lies in the current directory is not memd's code.
     command = [sys.executable, "-P", "-W", "ignore", "-m", module, str(theirs.fileno()), *arguments]
     with theirs:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**os.environ, **(env or {})}
-        )
+        environment = {**os.environ, **(env or {})}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment)
     _started.append((module, process))
     return process, ours
 

@@ -236,9 +236,8 @@ class DeclaredCommand:
         from memd.protocol.methods.base import parameters_of
 
         filled_in = {*FILLED_IN, *self._leave_out, *(["who"] if self._method.signed else []), *self._scope}
-        typed = (
-            one for one in parameters_of(self._name).values() if one.name in self._changed or one.name not in filled_in
-        )
+        known = parameters_of(self._name).values()
+        typed = (one for one in known if one.name in self._changed or one.name not in filled_in)
         return {one.name: one for one in sorted(typed, key=lambda one: not self._is_argument(one))}
 
     @property

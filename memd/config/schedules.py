@@ -92,9 +92,7 @@ def problem(text: str) -> str:
 
 
 def _cron(fields: list[str]) -> Cron:
-    minute, hour, day, month, weekday = (
-        _checked_field(text, *field) for text, field in zip(fields, FIELDS, strict=True)
-    )
+    minute, hour, day, month, weekday = (_checked_field(text, *one) for text, one in zip(fields, FIELDS, strict=True))
     line = {"minute": minute, "hour": hour, "month": month}
     if day.startswith("*") or fields[4].startswith("*"):
         cron = Cron(({**line, "day": day, "day_of_week": weekday},))

@@ -308,10 +308,8 @@ def _candidates(field: str, values: list[Any]) -> Iterable[Value]:
 # --- the rules in force ---------------------------------------------------------------------------------------
 
 
-BUILT_IN: tuple[Rule, ...] = tuple(
-    replace(parse(name, row["rule"]), built_in=True, doc=row["doc"])
-    for name, row in tomllib.loads(Path(__file__).with_name("built_in_rules.toml").read_text(encoding="utf-8")).items()
-)
+_DECLARED = tomllib.loads(Path(__file__).with_name("built_in_rules.toml").read_text(encoding="utf-8"))
+BUILT_IN = tuple(replace(parse(name, row["rule"]), built_in=True, doc=row["doc"]) for name, row in _DECLARED.items())
 """The rules that memd comes with, in the order in which they are tried."""
 
 SWITCH = {"on": True, OFF: False}

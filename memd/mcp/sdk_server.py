@@ -112,11 +112,9 @@ class SdkServer:
         return types.CallToolResult(content=[content], structured_content=data, is_error=reply.failed)
 
     async def _list_prompts(self, context: Context, params: Any) -> types.ListPromptsResult:
-        argument = types.PromptArgument(name=resources.ABOUT, description=resources.ABOUT_MEANS, required=True)
+        takes = types.PromptArgument(name=resources.ABOUT, description=resources.ABOUT_MEANS, required=True)
         known = resources.PROMPT
-        prompt = types.Prompt(
-            name=known["name"], title=known["title"], description=known["about"], arguments=[argument]
-        )
+        prompt = types.Prompt(name=known["name"], title=known["title"], description=known["about"], arguments=[takes])
         return types.ListPromptsResult(prompts=[prompt])
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -132,10 +130,8 @@ class SdkServer:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         page, cursor = await _or_error(resources.list_page(self._call(context), (params and params.cursor) or ""))
-        listed = [
-            types.Resource(uri=uri, name=name, description=about, mime_type=MARKDOWN) for uri, name, about in page
-        ]
-        return types.ListResourcesResult(resources=listed, next_cursor=cursor or None)
+        found = [types.Resource(uri=uri, name=name, description=about, mime_type=MARKDOWN) for uri, name, about in page]
+        return types.ListResourcesResult(resources=found, next_cursor=cursor or None)
 
     async def _list_templates(self, context: Context, params: Any) -> types.ListResourceTemplatesResult:
         templates = [

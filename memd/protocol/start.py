@@ -149,9 +149,8 @@ def systemctl(*args: str) -> subprocess.CompletedProcess[str]:
 def run_program(*command: str) -> subprocess.CompletedProcess[str]:
     """Run a program that may not be installed, and take down what it says."""
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False
-        )
+        nothing = subprocess.DEVNULL
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=nothing, check=False)
     except FileNotFoundError:
         return subprocess.CompletedProcess(command, 127, "", f"{command[0]} is not installed")
 

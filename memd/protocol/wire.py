@@ -196,9 +196,8 @@ def _built_in() -> tuple[Callable[[str, int], tuple[Any, int]], Callable[[Any, i
     from _json import encode_basestring, make_encoder, make_scanner
 
     rules: Any = _Rules
-    return make_scanner(rules), make_encoder(
-        None, _cannot_write, encode_basestring, None, ":", ",", False, False, False
-    )
+    writer = make_encoder(None, _cannot_write, encode_basestring, None, ":", ",", False, False, False)
+    return make_scanner(rules), writer
 
 
 def _package() -> tuple[Callable[[str, int], tuple[Any, int]], Callable[[Any, int], Any]]:

@@ -116,9 +116,8 @@ def _agent(name: str, scope: str) -> Agent:
 def _here(scope: str, **given: Any) -> Here:
     here = Path.cwd()
     around = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
-    return Here(
-        Path.home(), around, dict(os.environ), sys.platform, agents.program(scope), shared=scope == "project", **given
-    )
+    program, shared = agents.program(scope), scope == "project"
+    return Here(Path.home(), around, dict(os.environ), sys.platform, program, shared=shared, **given)
 
 
 def _ns(agent: Agent, ns: str | None, scope: str) -> str:

@@ -272,9 +272,8 @@ def doctor(args: Args) -> int:
         try:
             result = call(client, "doctor", wanted)
         except NoDaemon:
-            result = daemon_calls.run_without_daemon(
-                "--doctor", *(f"--file={value}" if name == "file" else f"--{name}" for name, value in wanted.items())
-            )
+            flags = (f"--file={value}" if name == "file" else f"--{name}" for name, value in wanted.items())
+            result = daemon_calls.run_without_daemon("--doctor", *flags)
         # Other programs of the same name: only the shell that asks can tell which it would run.
         others = installation.others(os.environ.get("PATH", os.defpath)) if not args["file"] else ()
         shadows = [{"name": "command", "state": "warn", "detail": detail, "fix": fix} for detail, fix in others]

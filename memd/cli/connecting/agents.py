@@ -222,7 +222,5 @@ class Agent:
                     yield AgentMemory(folder, kept.get("globs", []), meant[0] if len(meant) == 1 else None)
 
 
-AGENTS = {
-    name: Agent(name, **facts)
-    for name, facts in tomllib.loads(Path(__file__).with_name("agents.toml").read_text(encoding="utf-8")).items()
-}
+_DECLARED = tomllib.loads(Path(__file__).with_name("agents.toml").read_text(encoding="utf-8"))
+AGENTS = {name: Agent(name, **facts) for name, facts in _DECLARED.items()}

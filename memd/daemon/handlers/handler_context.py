@@ -341,9 +341,8 @@ class HandlerContext:
             job = self.worker.importing
             return ("text", job.done, job.total) if job is not None else None
 
-        done = await wait_reporting(
-            self.worker.submit(tasks.scan_workspaces, self.worker, ns, options), progress, report
-        )
+        scanned = self.worker.submit(tasks.scan_workspaces, self.worker, ns, options)
+        done = await wait_reporting(scanned, progress, report)
         if done.restless:
             # Somebody else indexed them meanwhile, perhaps an older text: they are being read once more.
             await self.applied()

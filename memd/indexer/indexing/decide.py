@@ -289,12 +289,9 @@ class _Decision:
         last = history.latest(self.connection, number)
         if last is None or last.digest != parsed.digest:
             since = last.at if last else ""
-            who, action = actions.author(
-                self.connection, self.index.id, file.path, file.digest, memory.text, since=since
-            )
-            version = MemoryVersion(
-                number, last.number + 1 if last else 1, self.now, who, action, parsed.digest, file.path, memory.heading
-            )
+            by = actions.author(self.connection, self.index.id, file.path, file.digest, memory.text, since=since)
+            nth = last.number + 1 if last else 1
+            version = MemoryVersion(number, nth, self.now, *by, parsed.digest, file.path, memory.heading)
             history.add(self.connection, version, memory.text)
         return number
 
@@ -319,11 +316,9 @@ class _Decision:
             if last is not None and last.digest is not None:
                 digest = self.batch.notes[path][0].digest if path in self.batch.notes else None
                 text = history.text_of(self.connection, last.digest) or ""
-                who, action = actions.author(
-                    self.connection, self.index.id, path, digest, text, since=last.at, column="removed"
-                )
+                by = actions.author(self.connection, self.index.id, path, digest, text, since=last.at, column="removed")
                 # Not the path of its last version: the file may have been renamed since.
-                gone = MemoryVersion(memory, last.number + 1, self.now, who, action, None, path, last.heading)
+                gone = MemoryVersion(memory, last.number + 1, self.now, *by, None, path, last.heading)
                 history.add(self.connection, gone)
         catalog.let_go(self.connection, [memory for _, memory in memories], self.now)
 

@@ -81,9 +81,8 @@ def watched_folders(globs: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
             folders.setdefault("" if above == PurePosixPath() else str(above), False)
     watched: dict[str, bool] = {}
     for folder, whole in sorted(folders.items()):
-        watched[folder] = whole or any(
-            watched[above] for above in watched if not above or folder.startswith(f"{above}/")
-        )
+        around = [wholly for other, wholly in watched.items() if not other or folder.startswith(f"{other}/")]
+        watched[folder] = whole or any(around)
     return tuple(watched.items())
 
 
@@ -297,9 +296,8 @@ def _reaches(glob: str, folder: str) -> bool:
     if "**" in glob:
         return folder.startswith(plain) if (plain := glob.split("**", 1)[0]) and len(folder) > len(plain) else True
     parts, wanted = folder.split("/"), glob.split("/")
-    return len(parts) < len(wanted) and all(
-        matcher(pattern).fullmatch(part) for part, pattern in zip(parts, wanted, strict=False)
-    )
+    pairs = zip(parts, wanted, strict=False)
+    return len(parts) < len(wanted) and all(matcher(pattern).fullmatch(part) for part, pattern in pairs)
 
 
 def _hidden(path: str, globs: Iterable[str]) -> bool:

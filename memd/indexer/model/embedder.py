@@ -95,9 +95,8 @@ def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedde
     tokenizer.enable_truncation(granite.MAX_TOKENS)
     session = open_session(granite.graph(model, cache), threads, granite.MODEL_NAME)
     fingerprint = digest_of_parts(model.sha256, "cls", "True", str(granite.MAX_TOKENS))
-    embedder = OnnxEmbedder(
-        granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS, tables=granite.word_tables(model)
-    )
+    tables = granite.word_tables(model)
+    embedder = OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS, tables=tables)
     embedder.scale = ModelScale(FITTED, FITTED)
     return embedder
 
@@ -126,10 +125,8 @@ def load_export(settings: EmbeddingSettings) -> Embedder:
     projected = any(str(one.get("type")).endswith(".Dense") for one in modules)
     if projected and POOLED_OUTPUT not in {one.name for one in session.get_outputs()}:
         raise ModelUnavailable(f"{graph} lacks the layer after the pooling, and {POOLED_OUTPUT}.", HINT)
-    name, prefixes = folder.resolve().name, (before_note, before_question)
-    return OnnxEmbedder(
-        name, digest_of_parts(*parts), session, tokenizer, Pooling(pooling), settings.normalize, prefixes
-    )
+    name, fingerprint, prefixes = folder.resolve().name, digest_of_parts(*parts), (before_note, before_question)
+    return OnnxEmbedder(name, fingerprint, session, tokenizer, Pooling(pooling), settings.normalize, prefixes)
 
 
 def _places(name: str) -> tuple[Path, Path]:

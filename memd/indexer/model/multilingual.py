@@ -165,9 +165,8 @@ class _LanguagesWriter(GraphWriter):
         scale, least = (
             self.node("Gather", self.weight(name, self.tensors[name].reshape(-1, 1)), group) for name in ("scale", "lo")
         )
-        return self.node(
-            "Add", self.node("Mul", self.node("Cast", "rows", to=TYPES[np.dtype(np.float32)]), scale), least
-        )
+        rows = self.node("Cast", "rows", to=TYPES[np.dtype(np.float32)])
+        return self.node("Add", self.node("Mul", rows, scale), least)
 
     def convolved(self, x: str, size: int, before: int) -> str:
         """Two convolutions over so many pieces, from so many before each, with what went in added to each."""

@@ -143,11 +143,9 @@ def _end(name: str, kind: Any, axes: Sequence[str | int | None]) -> bytes:
 def _attribute(name: str, value: float | list[int]) -> bytes:
     if isinstance(value, list):
         return message((1, name), *((8, one) for one in value), (20, INTS))
-    return (
-        message((1, name), (3, value), (20, INT))
-        if isinstance(value, int)
-        else message((1, name), (2, value), (20, FLOAT))
-    )
+    if isinstance(value, int):
+        return message((1, name), (3, value), (20, INT))
+    return message((1, name), (2, value), (20, FLOAT))
 
 
 def kernel() -> str:

@@ -233,9 +233,8 @@ class Postings:
     def _line_spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same of every document; the last one is for document -1."""
         parts = zip(self.segments, self._lines[:-1], strict=True)
-        firsts = np.concatenate(
-            [*(segment.lines.firsts[:-1] + base for segment, base in parts), self._lines[-1:], [-1]]
-        )
+        begins = (segment.lines.firsts[:-1] + base for segment, base in parts)
+        firsts = np.concatenate([*begins, self._lines[-1:], [-1]])
         return np.delete(firsts, -2), firsts[1:]
 
     @cached_property

@@ -97,9 +97,8 @@ def search_as_of(stores: Stores, ask: Ask, when: str) -> Answer:
     with closing(_shadow(stores)) as connection, tempfile.TemporaryDirectory(prefix="memd-as-of-") as folder:
         then, numbers = _then(stores, ask, when, connection, Path(folder))
         answer = search.search(then, ask, 0) if ask.mode != "exact" else _exact(then, ask)
-        hits, near = (
-            [replace(hit, version=numbers.get(hit.id)) for hit in some] for some in (answer.hits, answer.near)
-        )
+        both = answer.hits, answer.near
+        hits, near = ([replace(hit, version=numbers.get(hit.id)) for hit in some] for some in both)
         return replace(answer, hits=hits, near=near)
 
 
