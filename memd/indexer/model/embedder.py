@@ -94,7 +94,7 @@ def load_granite(cache: Path, threads: int, pack: Path | None = None) -> Embedde
     tokenizer = _tokenizer(model.tokenizer, granite.MODEL_NAME)
     tokenizer.enable_truncation(granite.MAX_TOKENS)
     session = open_session(granite.graph(model, cache), threads, granite.MODEL_NAME)
-    fingerprint = digest_of_parts(model.sha256, "cls", "True", str(granite.MAX_TOKENS))
+    fingerprint = digest_of_parts(granite.PACK_SHA256, "cls", "True", str(granite.MAX_TOKENS))
     tables = granite.word_tables(model)
     embedder = OnnxEmbedder(granite.MODEL_NAME, fingerprint, session, tokenizer, Pooling.CLS, tables=tables)
     embedder.scale = ModelScale(FITTED, FITTED)

@@ -43,7 +43,6 @@ class Pack:
     """A verified model pack: where its tensors are, and its tokenizer."""
 
     path: Path
-    sha256: str
     header: Mapping[str, Any]
     tokenizer: bytes
     offset: int
@@ -71,20 +70,20 @@ def find_pack() -> Path:
     return _MODEL.place(f"packs/{MODEL_NAME}.hmsemb")
 
 
-def read_pack(path: Path, sha256: str = PACK_SHA256) -> Pack:
+def read_pack(path: Path) -> Pack:
     """The pack at `path`; ModelUnavailable if it is not the one that memd was built for."""
-    _MODEL.check(path, sha256)
+    _MODEL.check(path, PACK_SHA256)
     with path.open("rb") as file:
         file.seek(len(b"HMSEMB01"))
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
         tokenizer = file.read(header["tokenizer_len"])
-        return Pack(path, sha256, header, tokenizer, file.tell())
+        return Pack(path, header, tokenizer, file.tell())
 
 
 def graph(pack: Pack, cache: Path) -> Path | bytes:
     """The encoder graph: a verified file in the cache, or its bytes if the cache cannot be written."""
-    version = f"v{GRAPH_FORMAT}-{pack.sha256[:16]}-int8-{kernel()}"
+    version = f"v{GRAPH_FORMAT}-{PACK_SHA256[:16]}-int8-{kernel()}"
     return prepared(cache, "granite-graph", version, ".onnx", lambda: build_graph(pack))
 
 
