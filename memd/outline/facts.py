@@ -182,9 +182,7 @@ class FactsCache:
 
     def tidy(self) -> None:
         """Delete the oldest facts that no file has now, beyond the spare ones."""
+        used = "SELECT 1 FROM files f WHERE f.digest = c.digest AND f.suffix = c.suffix"
+        older = f"SELECT c.id FROM facts c WHERE NOT EXISTS ({used}) ORDER BY c.id DESC LIMIT -1 OFFSET {SPARE}"
         with self._connection:
-            self._connection.execute(
-                "DELETE FROM facts WHERE id IN (SELECT c.id FROM facts c WHERE NOT EXISTS"
-                " (SELECT 1 FROM files f WHERE f.digest = c.digest AND f.suffix = c.suffix) ORDER BY c.id DESC LIMIT -1"
-                f" OFFSET {SPARE})"
-            )
+            self._connection.execute(f"DELETE FROM facts WHERE id IN ({older})")

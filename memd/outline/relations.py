@@ -141,14 +141,8 @@ def relation_trees(
 def node_of(resolver: Resolver, of: SymbolId) -> Node:
     """A symbol without its relations."""
     symbol = resolver.project.symbol(of)
-    return {
-        "name": resolver.qualified(of),
-        "kind": symbol.kind,
-        "path": of.path,
-        "line": symbol.line,
-        "end_line": symbol.end_line,
-        "signature": symbol.signature,
-    }
+    place = {name: getattr(symbol, name) for name in ("line", "end_line", "signature")}
+    return {"name": resolver.qualified(of), "kind": symbol.kind, "path": of.path, **place}
 
 
 # --- the text -----------------------------------------------------------------------------------------------

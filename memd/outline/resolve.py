@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 from functools import cache, cached_property
-from itertools import takewhile
 from typing import NamedTuple
 
 from memd.models import grouped
@@ -347,10 +347,6 @@ def _fits(project: Project, module: Parts, name: Parts) -> bool:
 
 def _nearest(origin: Parts, fitting: list[Parts]) -> list[Parts]:
     """The modules that share the most folders with the file; of these, those with the longest names."""
-
-    def nearness(module: Parts) -> tuple[int, int]:
-        pairs = zip(origin, module, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), len(module)
-
-    best = max(map(nearness, fitting))
-    return sorted(module for module in fitting if nearness(module) == best)
+    nearness = {module: (len(posixpath.commonprefix((origin, module))), len(module)) for module in fitting}
+    best = max(nearness.values())
+    return sorted(module for module in fitting if nearness[module] == best)
