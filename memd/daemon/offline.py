@@ -56,7 +56,7 @@ def _examine_stores(settings: Settings, fix: bool) -> list[doctor.DoctorFinding]
         return found
 
 
-def scan_secrets() -> tuple[list[doctor.DoctorFinding], list[JsonObject]]:
+def scan_secrets() -> doctor.FoundSecrets:
     """The places in the notes that seem to hold a secret; this needs no store."""
     with suppress(ConfigError):
         settings = load()

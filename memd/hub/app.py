@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -109,11 +109,10 @@ def _client(mask_secrets: bool = False) -> AsyncClient:
 
 
 async def _pings(daemon: AsyncClient) -> bool:
-    try:
+    with suppress(MemdError):
         await daemon.ping()
-    except MemdError:
-        return False
-    return True
+        return True
+    return False
 
 
 async def _ask(

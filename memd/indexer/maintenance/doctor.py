@@ -60,9 +60,11 @@ def sound(findings: list[DoctorFinding]) -> bool:
     return all(finding.state != "broken" for finding in findings)
 
 
-def report(
-    findings: list[DoctorFinding], secrets: tuple[list[DoctorFinding], list[JsonObject]] | None = None
-) -> JsonObject:
+FoundSecrets = tuple[list[DoctorFinding], list[JsonObject]]
+"""What is said of the secrets in each workspace, and where each of them is."""
+
+
+def report(findings: list[DoctorFinding], secrets: FoundSecrets | None = None) -> JsonObject:
     """The answer of the doctor, with what `find_secrets` found, if that was asked for."""
     more, places = secrets or ([], [])
     found = {"secrets": places} if secrets else {}
@@ -126,10 +128,9 @@ def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
     """Whether the ledger opens; with `fix` another takes the place of a damaged one. Notes are not in it."""
     try:
         Ledger(folder / "state.db").close()
-    except LedgerDamaged as error:
-        return [mend_ledger(folder, error.message) if fix else _broken(error.message, error.hint)]
     except StoreBroken as error:
-        return [_broken(error.message, error.hint)]
+        mends = fix and isinstance(error, LedgerDamaged)
+        return [mend_ledger(folder, error.message) if mends else _broken(error.message, error.hint)]
     return []
 
 
@@ -337,9 +338,7 @@ def _explain(workspace: Workspace, path: str, max_bytes: int) -> DoctorFinding:
 # --- secrets ------------------------------------------------------------------------------------------------
 
 
-def find_secrets(
-    workspaces: Sequence[Workspace], max_bytes: int, seconds: float = SECRET_SECONDS
-) -> tuple[list[DoctorFinding], list[JsonObject]]:
+def find_secrets(workspaces: Sequence[Workspace], max_bytes: int, seconds: float = SECRET_SECONDS) -> FoundSecrets:
     """One finding a workspace, and every line that seems to hold a secret."""
     until = time.monotonic() + seconds
     found = [(workspace.ns, *_secrets(workspace, max_bytes, until)) for workspace in workspaces]
