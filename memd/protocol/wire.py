@@ -142,11 +142,8 @@ def error_object(error: BaseException) -> dict[str, Any]:
     if isinstance(error, MemdError):
         data = {"code": error.code, "hint": error.hint, "retryable": error.retryable}
         return {"code": error.rpc_code, "message": error.message, "data": data}
-    return {
-        "code": INTERNAL_ERROR,
-        "message": f"the daemon made a mistake ({type(error).__name__})",
-        "data": {"code": MemdError.code, "hint": "the log tells more: memd logs", "retryable": False},
-    }
+    data = {"code": MemdError.code, "hint": "the log tells more: memd logs", "retryable": False}
+    return {"code": INTERNAL_ERROR, "message": f"the daemon made a mistake ({type(error).__name__})", "data": data}
 
 
 def raise_error(error: Any) -> NoReturn:

@@ -214,10 +214,7 @@ def revoke(result: Result, args: Args) -> None:
 
 
 def _fields(token: AccessToken) -> dict[str, Any]:
-    return {
-        "name": token.name, "ns": list(token.ns), "write": token.write, "who": token.who, "created": token.created,
-        "expires": token.expires, "expired": token.expired,
-    }  # fmt: skip
+    return {name: getattr(token, name) for name in ("name", "ns", "write", "who", "created", "expires", "expired")}
 
 
 def _row(token: AccessToken) -> tuple[str, ...]:

@@ -211,12 +211,8 @@ def related(stores: Stores, indexes: keys.Indexes, key: str, depth: int, least: 
     index, row = keys.find_memory(stores, indexes, key)
     ways = lives.reach(row["id"], partial(of, connection, least=least), depth)[:limit]
     names = named(connection, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
-    return {
-        "ns": index.workspace.ns,
-        "root": str(index.workspace.root),
-        "key": names[row["id"]]["key"],
-        "memories": [_reached_row(way, names) for way in ways if way.memory in names],
-    }
+    memories = [_reached_row(way, names) for way in ways if way.memory in names]
+    return {**index.place, "key": names[row["id"]]["key"], "memories": memories}
 
 
 def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:

@@ -76,11 +76,8 @@ def list_memories(
     if preview:
         begins = dict(connection.execute(SQL["begins"], (json.dumps([entry.id for entry in page]),)).fetchall())
         rows = [(number, {**row, "preview": body_of(begins.get(number, ""))[:preview]}) for number, row in rows]
-    return {
-        "memories": history.with_authors(connection, rows),
-        "total": total,
-        "roles": dict(connection.execute(SQL["roles"], (workspace_ids(indexes),))),
-    }
+    roles = dict(connection.execute(SQL["roles"], (workspace_ids(indexes),)))
+    return {"memories": history.with_authors(connection, rows), "total": total, "roles": roles}
 
 
 def _by_day(

@@ -84,10 +84,8 @@ def tree(stores: Stores, indexes: Indexes, path: str, offset: int, limit: int) -
     columns = (*PLACE, "kind", "tier", "date", "importance", "pinned")
     memories = listed(connection, indexes, columns, page, tables, **values)
     values["workspaces"] = workspace_ids(indexes)
-    return {
-        "memories": [{**memory, "pinned": bool(memory["pinned"])} for memory in memories],
-        "total": _count(connection, f"FROM {tables} WHERE {clause}", values),
-    }
+    total = _count(connection, f"FROM {tables} WHERE {clause}", values)
+    return {"memories": [{**memory, "pinned": bool(memory["pinned"])} for memory in memories], "total": total}
 
 
 def dormant(stores: Stores, indexes: Indexes, limit: int) -> tuple[list[JsonObject], int]:
