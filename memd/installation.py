@@ -81,17 +81,13 @@ def others(path: str) -> list[tuple[str, str]]:
     shell looks for commands."""
     found = []
     if (other := metadata_of(COMMAND)) is not None:
-        found.append((
-            f"the package {COMMAND} {other.version} is another project, with files and a command of the same name",
-            f"{_pip('uninstall', COMMAND)}; then install {DISTRIBUTION} again",
-        ))  # fmt: skip
+        what = f"the package {COMMAND} {other.version} is another project, with files and a command of the same name"
+        found.append((what, f"{_pip('uninstall', COMMAND)}; then install {DISTRIBUTION} again"))
     programs = [Path(folder or ".", COMMAND) for folder in path.split(os.pathsep)]
     first = next((file for file in programs if file.is_file() and os.access(file, os.X_OK)), None)
     if first is not None and not _is_ours(first):
-        found.append((
-            f"{first} is another program; the shell and agents run that one when they are told `{COMMAND}`",
-            f"put {Path(sys.executable).parent} before {first.parent} in PATH, or remove it",
-        ))  # fmt: skip
+        what = f"{first} is another program; the shell and agents run that one when they are told `{COMMAND}`"
+        found.append((what, f"put {Path(sys.executable).parent} before {first.parent} in PATH, or remove it"))
     return found
 
 

@@ -81,10 +81,8 @@ def split(path: str, text: str, day: str = "") -> tuple[str, list[tuple[Memory, 
     lines = LineOffsets(text)
     starts = [lines.offset(memory.start_line - 1) for memory in memories]
     ends = [*starts[1:], len(text)]
-    pairs = [
-        (memory, text[start + len(memory.text) : end])
-        for memory, start, end in zip(memories, starts, ends, strict=True)
-    ]
+    places = zip(memories, starts, ends, strict=True)
+    pairs = [(memory, text[start + len(memory.text) : end]) for memory, start, end in places]
     return text[: starts[0]], pairs
 
 

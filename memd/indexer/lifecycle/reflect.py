@@ -315,14 +315,10 @@ def _clusters(run: Reflection) -> list[JsonObject]:
 
 def _stale(run: Reflection) -> list[JsonObject]:
     """Memories that have expired, and long-term ones that nobody asked for or changed for long."""
-    clause = (
-        f"m.workspace = ? AND m.tier = 'ltm' AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
-        " AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id"
-    )
+    lasting = f"m.tier = 'ltm' AND m.role <> 'memory' AND NOT COALESCE({lookup.IS_PINNED}, 0)"
+    clause = f"m.workspace = ? AND {lasting} AND MAX(m.changed, COALESCE(m.accessed, m.first_seen)) < ? ORDER BY m.id"
     unused = lookup.keyed_rows(run.connection, "m.tier", clause, (run.index.id, actions.in_utc(run.now - STALE)))
     expired = [one for one in keys.expired(run.stores, [run.index]) if not one["deleted"]]
     why = f"neither asked for nor changed in {STALE.days} days"
-    return [
-        *({"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"} for one in expired),
-        *({"key": key, "why": why} for key, _ in unused),
-    ]
+    ended = [{"key": one["key"], "why": f"its ttl ran out on {one['expires'][:10]}"} for one in expired]
+    return ended + [{"key": key, "why": why} for key, _ in unused]

@@ -105,11 +105,8 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
     pairs: dict[tuple[int, int], SimilarPair] = {}
     try:
         for numbers in edges.batches(list(memories), BLOCK):
-            pairs |= {
-                (pair.one, pair.other): pair
-                for pair in _compare(connection, mirror, model.embedder.scale.notes, numbers)
-                if pair.similarity >= stores.link_similarity
-            }
+            compared = _compare(connection, mirror, model.embedder.scale.notes, numbers)
+            pairs |= {(pair.one, pair.other): pair for pair in compared if pair.similarity >= stores.link_similarity}
     except chroma_server.ServerAway:
         # They are compared when the server that has the vectors is back.
         return ComparedMemories()

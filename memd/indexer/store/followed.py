@@ -154,11 +154,8 @@ class FollowedStores(Stores):
     def follow(self, state: DaemonState) -> None:
         """Take over which workspaces and models there are; a text index may have changed without a tick."""
         self._workspaces = {known[1].ns: known for known in state.workspaces}
-        self._followed = {
-            ns: index
-            for ns, index in self._followed.items()
-            if self._workspaces.get(ns) == (index.id, index.workspace, index.remote)
-        }
+        known, before = self._workspaces, self._followed.items()
+        self._followed = {ns: one for ns, one in before if known.get(ns) == (one.id, one.workspace, one.remote)}
         for index in self._followed.values():
             index.text_seen = -1
         if (self.engine.address if self.engine is not None else None) != state.engine:
