@@ -176,12 +176,9 @@ def _ranked(
 ) -> tuple[list[tuple[int, str]], dict[str, int]]:
     """The memories to pack, best first, with how each was found; and how many are left out, by the reason."""
     task = inputs.task
-    faint = FAINT * max(found.values(), default=0.0)
-    enough = {
-        memory: score
-        for memory, score in pool.scores.items()
-        if score >= task.min_score and (memory in found or score >= faint)
-    }
+    least, faint = task.min_score, FAINT * max(found.values(), default=0.0)
+    scores = pool.scores.items()
+    enough = {one: score for one, score in scores if score >= least and (one in found or score >= faint)}
     spread = max(enough.values(), default=0.0) - min(enough.values(), default=0.0)
     flat = len(enough) > 1 and spread < task.min_spread
     order = sorted(enough, key=lambda memory: (-enough[memory], *inputs.place(memory)))

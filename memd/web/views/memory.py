@@ -65,10 +65,8 @@ async def _near(memory: AsyncClient, found: dict[str, Any]) -> list[dict[str, An
 def _editors(found: dict[str, Any]) -> dict[str, str]:
     """Addresses that open the file in an editor."""
     file = f"{found['root']}/{found['path']}"
-    return {
-        "VS Code": f"vscode://file{quote(file)}:{found['start_line']}",
-        "Obsidian": f"obsidian://open?path={quote(file, safe='')}",
-    }
+    code, obsidian = f"vscode://file{quote(file)}:{found['start_line']}", f"obsidian://open?path={quote(file, safe='')}"
+    return {"VS Code": code, "Obsidian": obsidian}
 
 
 # --- pictures beside a note -----------------------------------------------------------------------------------------
