@@ -23,9 +23,9 @@ from memd.errors import (
     VersionConflict,
 )
 from memd.indexer.language.question import parse
-from memd.indexer.query import lookup, signals
+from memd.indexer.query import hits, signals
 from memd.indexer.store import catalog
-from memd.models import Filters
+from memd.models import Ask
 from memd.protocol.client import Client
 from tests.conftest import NOTES, PATIENCE, ROOT, Home, write_notes
 from tests.written import opened, sync
@@ -571,10 +571,10 @@ def test_a_file_that_cannot_be_written_is_left_and_said(memory: Client, workspac
 def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path) -> None:
     stores, index = opened(tmp_path / "state", write_notes(tmp_path / "agent"))
     sync(stores, index)
-    reader = stores.ledger.reader
-    rows = list(lookup.join(reader, lookup.allowed(reader, index.id, Filters()), Filters()).values())
-    gone = rows[0]["id"]
+    columns, question = index.columns, parse("tea", date(2026, 2, 16))
+    every: list[int] = columns.ranked.chunk.tolist()
     with stores.ledger.write() as connection:
-        catalog.drop_chunks(connection, [gone])
-    found = signals.weigh(reader, index, rows, parse("tea", date(2026, 2, 16)), None, None, 8)
-    assert {one.row["id"] for one in found} == {row["id"] for row in rows} - {gone}
+        catalog.drop_chunks(connection, every[:1])
+    found = signals.weigh(index, columns, columns.shown(every), question, None, None, 8)
+    shown = hits.answer(stores, Ask("tea", ("agent",), 50), found, 1.0)
+    assert sorted(hit.id for hit in (*shown.hits, *shown.near)) == sorted(every[1:])

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path, PurePosixPath
+from sqlite3 import connect
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from memd.indexer.query import hits
 from memd.indexer.query.hits import ALIKE, CROWDED, FREE
+from memd.indexer.store.columns import ChunkPlace
 from memd.indexer.store.text import TextIndex
 from memd.models import Chunk, Workspace
 
@@ -21,6 +23,8 @@ class Index:
     def __init__(self, number: int) -> None:
         self.id = number
         self.workspace = Workspace("agent", Path("/agent"))
+        self.reader = connect(":memory:")
+        self.reader.execute("CREATE TABLE memories (id, slug)")
         self.text: TextIndex
 
 
@@ -42,9 +46,8 @@ class Candidate:
     number: int = field(default_factory=count(1).__next__)
 
     @property
-    def row(self) -> dict[str, Any]:
-        stem = PurePosixPath(self.path).stem
-        return {"id": self.number, "path": self.path, "stem": stem, "slug": "", "line": self.line}
+    def place(self) -> ChunkPlace:
+        return ChunkPlace(self.path, PurePosixPath(self.path).stem, self.line, self.number, self.number, False, 0)
 
 
 def fold(places: Sequence[Candidate], limit: int) -> list[tuple[Any, list[Any]]]:
@@ -74,7 +77,7 @@ def test_equals_and_near_equals_are_one_hit_that_lists_the_others_in_order():
     ]  # fmt: skip
     folded = fold(places, 8)
     assert [place.path for place, _ in folded] == ["a.md", "c.md"]
-    assert [row["path"] for row in folded[0][1]] == ["b.md", "d.md"]
+    assert [place.path for place in folded[0][1]] == ["b.md", "d.md"]
 
 
 def test_how_many_words_may_differ():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from memd.indexer.language.lines import ASKS, NUMBERED, Line, cut, read_lines
 from memd.indexer.language.question import parse
 from memd.indexer.language.words import words
 from memd.indexer.query import signals
-from memd.indexer.query.signals import best_lines
+from memd.indexer.query.signals import ReadChunks, best_lines
 from memd.indexer.query.wording import Floats, match_words
 from memd.indexer.store.lines import LinesBuilder, SegmentLines, lines_at
 from memd.indexer.store.text import TextIndex
@@ -50,10 +50,6 @@ class Passage(NamedTuple):
     after: str = ""
     day: date | None = DAY
 
-    @property
-    def row(self) -> dict[str, Any]:
-        return {"text": "\n\n".join(self.lines), "kind": "episodic", "role": "daily", "date": str(self.day or "")}
-
 
 def best(index: TextIndex, question: str, passages: Sequence[Passage]) -> dict[str, Floats]:
     builder = LinesBuilder()
@@ -64,10 +60,12 @@ def best(index: TextIndex, question: str, passages: Sequence[Passage]) -> dict[s
         made = SegmentLines(Path(file.name))
     held = np.array([len(one.lines) for one in passages])
     found = match_words(index.postings(), list(words(question)))
-    rows: Any = [one.row for one in passages]
-    return best_lines(
-        found, parse(question, NOW), rows, lines_at([made], np.zeros(1, np.int64), np.arange(made.count)), held
+    texts = ["\n\n".join(one.lines) for one in passages]
+    chunks = ReadChunks(
+        [one.day for one in passages], np.zeros(len(passages), bool), lambda wanted: {nth: texts[nth] for nth in wanted}
     )
+    run = lines_at([made], np.zeros(1, np.int64), np.arange(made.count))
+    return best_lines(found, parse(question, NOW), chunks, run, held)
 
 
 def line(text: str) -> Line:

@@ -18,7 +18,8 @@ from memd.indexer.language.question import parse
 from memd.indexer.maintenance.rebuild import reconcile_text
 from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
-from memd.indexer.query import certainty, grep, lookup, many_workspaces, meaning, signals
+from memd.indexer.query import certainty, grep, hits, lookup, many_workspaces, meaning, signals
+from memd.indexer.query.candidates import CandidatePool
 from memd.indexer.query.search import find, search
 from memd.indexer.query.why_not import why_not
 from memd.indexer.query.wording import match_words
@@ -205,14 +206,14 @@ def test_a_vector_that_could_not_be_made_is_not_kept_and_its_answer_says_so(lab:
 
 def test_a_chunk_that_goes_between_two_looks_is_left_out(lab: Lab):
     index = lab.add(NOTES)
-    connection = lab.stores.ledger.reader
-    rows = list(lookup.join(connection, lookup.allowed(connection, index.id, Filters()), Filters()).values())
-    question, postings = parse("router apple", TODAY), index.text.postings()
-    matches = match_words(postings, question.words)
+    columns, postings, ask = index.columns, index.text.postings(), Ask("router apple", ("agent",), 8, today=TODAY)
+    question = parse(ask.query, TODAY)
     lab.save({"memory/2026-02-10.md": "## Other\n\nThe secret is out.\n"})
-    weighed = signals.weigh(connection, index, rows, question, matches, None, 8)
-    assert [one.row["path"] for one in weighed] == ["memory/2026-02-01.md"]
-    assert weighed[0].parts
+    every = columns.shown(columns.ranked.chunk)
+    weighed = signals.weigh(index, columns, every, question, match_words(postings, question.words), None, 8)
+    assert len(weighed) == len(every) and weighed[0].parts
+    shown = hits.answer(lab.stores, ask, weighed, 1.0)
+    assert [hit.path for hit in shown.hits + shown.near] == ["memory/2026-02-01.md"]
 
 
 def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_out(lab: Lab):
@@ -365,13 +366,24 @@ def test_a_collection_is_opened_at_the_same_cost_however_large_other_workspaces_
     assert cost() < 1.1 * alone
 
 
-def test_many_days_are_looked_up_at_nearly_the_cost_of_one(lab: Lab) -> None:
-    index, reader = lab.add(many(300)), lab.stores.ledger.reader
-    days = sorted(lookup.days(reader, index.id))
-    one = steps(lab, lambda: lookup.chunks_of_days(reader, index.id, days[:1]))
-    assert steps(lab, lambda: lookup.chunks_of_days(reader, index.id, days[:50])) < 2 * one
-    found = [lookup.chunks_of_days(reader, index.id, [day]) for day in reversed(days)]
-    assert lookup.chunks_of_days(reader, index.id, days[::-1]) == [chunk for part in found for chunk in part]
+def test_many_days_are_looked_up_at_the_cost_of_one_the_newest_first(lab: Lab) -> None:
+    index = lab.add(many(300))
+    postings = index.text.postings()
+
+    def named(question: str) -> list[int]:
+        return CandidatePool(index, parse(question, TODAY), postings, None, 500).besides
+
+    days = {
+        row["id"]: row["date"]
+        for row in lookup.join(index.reader, index.columns.ranked.chunk.tolist(), Filters()).values()
+    }
+    one, all_days = (
+        f"what happened on {max(days.values())}",
+        f"what happened since {min(days.values())}",
+    )
+    assert steps(lab, lambda: named(all_days)) == steps(lab, lambda: named(one))
+    assert [days[chunk] for chunk in named(all_days)] == sorted(days.values(), reverse=True)
+    assert {days[chunk] for chunk in named(one)} >= {max(days.values())}
 
 
 @pytest.mark.parametrize("mode", ["text", "vector", "hybrid"])
@@ -452,15 +464,16 @@ def test_a_chunk_that_stands_out_in_meaning_is_never_none(lab: Lab, monkeypatch:
         assert search(lab.stores, ask, MAX_BYTES).verdict == verdict
 
 
-def test_the_margin_is_that_of_chunks_that_are_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_margin_is_that_of_chunks_that_are_there(lab: Lab) -> None:
     index = lab.add(many(40) | {"MEMORY.md": "Quagga okapi tapir.\n"})
-    ask, joined = Ask("quagga okapi tapir", ("agent",), today=TODAY), lookup.join
+    ask = Ask("quagga okapi tapir", ("agent",), today=TODAY)
 
     def margin() -> float:
         return find(lab.stores, [index], ask, parse(ask.query, TODAY, Filters())).by_workspace[index.id].margin
 
-    nearest, before = search(lab.stores, ask, MAX_BYTES).hits[0].id, margin()
-    monkeypatch.setattr(lookup, "join", lambda *of: {one: row for one, row in joined(*of).items() if one != nearest})
+    before = margin()
+    # Its text stays in the file, and with it its words and its vector.
+    lab.stores.ledger.transact(lambda run: run.execute("UPDATE memories SET deleted = '2026' WHERE role = 'memory'"))
     assert margin() < before
 
 

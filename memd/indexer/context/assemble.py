@@ -108,7 +108,7 @@ def _searched(inputs: ContextInputs, ask: Ask) -> SearchRelevance:
     """The result of one search; a memory is as relevant as its best chunk."""
     found = search.find(inputs.stores, list(inputs.indexes.values()), ask, inputs.question)
     places = found.candidates if inputs.question.has_words else found.candidates[:MOST_PLACES]
-    by_memory = grouped((place.row["memory"], _relevance(place, ask)) for place in places)
+    by_memory = grouped((one.place.memory, _relevance(one, ask)) for one in places)
     best = {memory: max(0.0, *relevances) for memory, relevances in by_memory.items()}
     doubtful = certainty.verdict(bool(places), found.confidence) == "none"
     near = spreading.about_the_task(best, doubtful)

@@ -1,7 +1,8 @@
 """Which chunks of one workspace are worth weighing: the best of each voice, within what the question allows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from sqlite3 import Connection
 
@@ -13,10 +14,11 @@ from memd.indexer.language.words import words
 from memd.indexer.query import lookup
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import WordMatches
+from memd.indexer.store.columns import ChunkColumns, ChunkPlace
 from memd.indexer.store.mirror import Ids
 from memd.indexer.store.postings import Postings
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.models import JsonObject
+from memd.models import Filters
 
 DEPTH = 30
 """How many chunks each voice names: 50 took a tenth more time and found no more, 20 found less."""
@@ -36,31 +38,55 @@ class CandidatePool:
     """The best chunks of a workspace by the question's words, and those of the files and days that it names."""
 
     def __init__(
-        self, connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, postings: Postings,
-        words: WordMatches | None, limit: int,
-    ) -> None:  # fmt: skip
+        self, index: WorkspaceIndex, question: ParsedQuestion, postings: Postings, words: WordMatches | None, limit: int
+    ) -> None:
+        self.index = index
         self.depth = max(DEPTH_DATED if question.times.spans else DEPTH, 2 * limit)
         """How many each voice may name."""
         self.filters = question.filters
-        self.among = allowed(connection, index, question, postings)
+        self.among = allowed(index, question, postings)
         """The chunks that the question allows; None for all."""
-        self.besides = _by_day(connection, index, question, self.depth, self.among)
+        self.besides = self._by_day(question)
         """By the file's name or by the day."""
         self.by_voice: dict[str, list[int]] = {}
         """By `text` and `vector`, best first."""
         self.cosines: dict[int, float] = {}
         """The cosines of the chunks that are nearest in meaning, the nearest first."""
         if words is not None:
-            self.besides += _by_name(connection, index, question, self.among)
+            self.besides += _by_name(index, question, self.among)
             self.by_voice["text"] = _by_words(words, self.depth, self.among)
+
+    @cached_property
+    def columns(self) -> ChunkColumns:
+        """What ranks them, in one state for the whole question."""
+        return self.index.columns
 
     @property
     def ids(self) -> set[int]:
         return set(self.besides).union(*self.by_voice.values())
 
-    def add_nearest(self, index: WorkspaceIndex, meaning: QuestionVector) -> None:
+    def shown(self, also: Iterable[int] = ()) -> dict[int, int]:
+        """Those of them that may be shown, each with its place in the columns; others, too, if they are allowed."""
+        at = self.columns.shown(self.ids.union(also))
+        chunks = self.columns.ranked.chunk[at]
+        if self.among is not None:
+            at, chunks = (some[np.isin(chunks, self.among)] for some in (at, chunks))
+        return dict(zip(chunks.tolist(), at.tolist(), strict=True))
+
+    def _by_day(self, question: ParsedQuestion) -> list[int]:
+        """The chunks of the days that a question names, the nearest days first."""
+        if not question.times.spans:
+            return []
+        ranked = self.columns.ranked
+        days, of_day = np.unique(ranked.day, return_inverse=True)
+        worth = np.array([nearness(date.fromordinal(day) if day else None, question.times) for day in days.tolist()])
+        at = np.flatnonzero(worth[of_day] > 0)
+        order = np.lexsort((ranked.chunk[at], -ranked.day[at], -worth[of_day[at]]))
+        return _among(ranked.chunk[at[order]].tolist(), self.among)[: self.depth]
+
+    def add_nearest(self, meaning: QuestionVector) -> None:
         """Add the chunks that are nearest in meaning."""
-        self.cosines = dict(meaning.nearest(index, max(NEAREST, self.depth), self.among, self.filters))
+        self.cosines = dict(meaning.nearest(self.index, max(NEAREST, self.depth), self.among, self.filters))
         self.by_voice["vector"] = list(self.cosines)[: self.depth]
 
 
@@ -69,10 +95,10 @@ class Candidate:
     """A chunk on its way to being a hit."""
 
     index: WorkspaceIndex
-    row: JsonObject
+    place: ChunkPlace
     score: float
     ranks: dict[str, int]
-    """Its place in each voice that found it."""
+    """Its rank in each voice that found it."""
     weighed: Callable[[], dict[str, float]] = dict
 
     @cached_property
@@ -81,20 +107,29 @@ class Candidate:
         return self.weighed()
 
 
+def of_chunks(index: WorkspaceIndex, chunks: Sequence[int], filters: Filters) -> list[Candidate]:
+    """Those of some chunks that may be shown and pass the filters, in their order."""
+    at = index.columns.shown(chunks)
+    if filters:
+        at = at[np.isin(index.columns.ranked.chunk[at], lookup.allowed(index.reader, index.id, filters))]
+    places = {place.chunk: place for place in index.columns.described(at)}
+    return [Candidate(index, places[chunk], 1.0, {}) for chunk in chunks if chunk in places]
+
+
 # --- what the question allows -------------------------------------------------------------------------------
 
 
-def allowed(connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, postings: Postings) -> Ids | None:
+def allowed(index: WorkspaceIndex, question: ParsedQuestion, postings: Postings) -> Ids | None:
     """The chunks that filters, phrases and exclusions leave; None when they leave all."""
     if not (question.filters or question.phrases or question.without):
         return None
     chunks = postings.chunks[postings.live]
     if question.filters:
-        chunks = np.array(lookup.allowed(connection, index.id, question.filters), np.int64)
+        chunks = np.array(lookup.allowed(index.reader, index.id, question.filters), np.int64)
     for phrase in question.phrases:
-        chunks = having(connection, postings, phrase, chunks)
+        chunks = having(index.reader, postings, phrase, chunks)
     for phrase in question.without:
-        chunks = chunks[~np.isin(chunks, having(connection, postings, phrase, chunks))]
+        chunks = chunks[~np.isin(chunks, having(index.reader, postings, phrase, chunks))]
     return chunks
 
 
@@ -135,24 +170,13 @@ def _by_words(matches: WordMatches, depth: int, among: Ids | None) -> list[int]:
     return best
 
 
-def _by_name(connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, among: Ids | None) -> list[int]:
+def _by_name(index: WorkspaceIndex, question: ParsedQuestion, among: Ids | None) -> list[int]:
     """The first chunks of files that have a word of the question in their name."""
     sought = {word.exact[0] for word in question.words if len(word.exact[0]) >= NAME_LETTERS}
     files = [file for name, file in index.names() if any(word in name for word in sought)]
     if not files or len(files) > MOST_NAMED:
         return []
-    return _among(lookup.first_chunks(connection, files), among)
-
-
-def _by_day(
-    connection: Connection, index: WorkspaceIndex, question: ParsedQuestion, depth: int, among: Ids | None
-) -> list[int]:
-    """The chunks of the days that a question names, the nearest days first."""
-    if not question.times.spans:
-        return []
-    worth = {day: nearness(day, question.times) for day in lookup.days(connection, index.id)}
-    near = sorted((day for day in worth if worth[day]), key=lambda day: (-worth[day], -day.toordinal()))
-    return _among(lookup.chunks_of_days(connection, index.id, near[:depth]), among)[:depth]
+    return _among(lookup.first_chunks(index.reader, files), among)
 
 
 def _among(chunks: Iterable[int], among: Ids | None) -> list[int]:

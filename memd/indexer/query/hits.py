@@ -12,9 +12,10 @@ from memd.indexer.language.words import query_terms, words
 from memd.indexer.query import certainty, lookup, signals
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.record import history
+from memd.indexer.store.columns import ChunkPlace
 from memd.indexer.store.lines import Numbers
 from memd.indexer.store.stores import Stores
-from memd.models import TEAM, Answer, Ask, Hit, JsonObject, Workspace
+from memd.models import TEAM, Answer, Ask, Filters, Hit, JsonObject, Workspace
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""
@@ -35,8 +36,8 @@ NEARLY = 0.5
 LOOKED_AT = 3
 """How many candidates are looked at for each hit asked for."""
 
-Folded = tuple[Candidate, list[JsonObject]]
-"""A candidate, and the rows that say the same."""
+Folded = tuple[Candidate, list[ChunkPlace]]
+"""A candidate, and the chunks that say the same."""
 
 TINY = 1e-9
 """A smaller difference is rounding, not what a hit lost because its file has many."""
@@ -46,12 +47,18 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     """The hits, how sure they are, and what comes near without being an answer."""
     alone = ask.mode == "exact"
     folded = [(candidate, []) for candidate in candidates[: ask.limit]] if alone else fold(candidates, ask.limit)
-    rows = [candidate.row for candidate, _ in folded]
+    chunks = {place.chunk for candidate, also in folded for place in (candidate.place, *also)}
+    known = lookup.join(stores.ledger.reader, chunks, Filters())
+    # What is gone by now is not shown, whatever the columns say.
+    folded = [one for one in folded if one[0].place.chunk in known]
+    rows = [known[candidate.place.chunk] for candidate, _ in folded]
     keys = lookup.keys_of(stores.ledger.reader, rows)
     authors = history.with_authors(stores.ledger.reader, [(row["memory"], {}) for row in rows])
     # As typed: the words of operators are marked too.
     terms = frozenset(query_terms(ask.query)) if ask.marks else frozenset()
-    hits = [_hit(*one, ask, terms, key=key, **by) for one, key, by in zip(folded, keys, authors, strict=True)]
+    alike = [[known[place.chunk] for place in also if place.chunk in known] for _, also in folded]
+    shown = zip(folded, rows, alike, keys, authors, strict=True)
+    hits = [_hit(one, row, also, ask, terms, key=key, **by) for (one, _), row, also, key, by in shown]
     confidence = confidence if hits else 0.0
     end = end_of(folded, confidence)
     return Answer(hits[:end], certainty.verdict(bool(hits), confidence), confidence, len(candidates), near=hits[end:])
@@ -93,15 +100,15 @@ def newest_first(answer: Answer, limit: int) -> Answer:
 
 def fold(candidates: Sequence[Candidate], limit: int) -> list[Folded]:
     """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
-    kept: list[tuple[Candidate, list[JsonObject], Terms]] = []
+    kept: list[tuple[Candidate, list[ChunkPlace], Terms]] = []
     spread = _spread(candidates[: LOOKED_AT * limit])
     for candidate, terms in zip(spread, _terms(spread), strict=True):
         same = next((one for one in kept if one[0].index is candidate.index and _alike(terms, one[2])), None)
         if same is not None and _is_team(same[0]) and not _is_team(candidate):
             # The person's own wins; it is shown where the team's would have been.
-            kept[kept.index(same)] = (candidate, [same[0].row, *same[1]], terms)
+            kept[kept.index(same)] = (candidate, [same[0].place, *same[1]], terms)
         elif same is not None:
-            same[1].append(candidate.row)
+            same[1].append(candidate.place)
         elif len(kept) < limit:
             kept.append((candidate, [], terms))
     return _own_first([(candidate, also) for candidate, also, _ in kept])
@@ -109,33 +116,38 @@ def fold(candidates: Sequence[Candidate], limit: int) -> list[Folded]:
 
 def _own_first(folded: list[Folded]) -> list[Folded]:
     """The hits, with the person's own before what the team calls the same."""
+    team = [_is_team(candidate) for candidate, _ in folded]
+    if not any(team) or all(team):
+        return folded
+    names = {one.place.chunk: name for (one, _), name in zip(folded, _names([one for one, _ in folded]), strict=True)}
     for at, (candidate, _) in enumerate(folded):
         if _is_team(candidate):
-            names = [(_name(other), _is_team(other)) for other, _ in folded[at + 1 :]]
-            if (_name(candidate), False) in names:
-                folded.insert(at, folded.pop(at + 1 + names.index((_name(candidate), False))))
+            following = [(names[other.place.chunk], _is_team(other)) for other, _ in folded[at + 1 :]]
+            if (name := (names[candidate.place.chunk], False)) in following:
+                folded.insert(at, folded.pop(at + 1 + following.index(name)))
     return folded
 
 
 def _is_team(candidate: Candidate) -> bool:
-    return candidate.index.workspace.layer_of(candidate.row["path"]) == TEAM
+    return candidate.index.workspace.layer_of(candidate.place.path) == TEAM
 
 
-def _name(candidate: Candidate) -> tuple[int, str]:
-    """The name of a memory in its layer: a file of the team's may be a section of one's own."""
-    return candidate.index.id, candidate.row["slug"] or candidate.row["stem"]
+def _names(candidates: Sequence[Candidate]) -> list[tuple[int, str]]:
+    """The names of memories in their layers: a file of the team's may be a section of one's own."""
+    slugs = lookup.slugs(candidates[0].index.reader, [one.place.memory for one in candidates])
+    return [(one.index.id, slugs.get(one.place.memory) or one.place.stem) for one in candidates]
 
 
 def _terms(candidates: Sequence[Candidate]) -> list[Terms]:
     terms: dict[int, Terms] = {}
     for index in {candidate.index.id: candidate.index for candidate in candidates}.values():
-        chunks, postings = [one.row["id"] for one in candidates if one.index is index], index.text.postings()
+        chunks, postings = [one.place.chunk for one in candidates if one.index is index], index.text.postings()
         sizes, _, _, every = postings.lines(*postings.line_spans(postings.places(np.array(chunks))))
         bits = np.zeros((len(chunks), SKETCHED), bool)
         bits[np.arange(len(chunks)).repeat(sizes), every % SKETCHED] = True
         for chunk, sketch, size, end in zip(chunks, np.packbits(bits, 1), sizes, sizes.cumsum(), strict=True):
             terms[chunk] = int.from_bytes(sketch.tobytes(), "big"), every[end - size : end]
-    return [terms[candidate.row["id"]] for candidate in candidates]
+    return [terms[candidate.place.chunk] for candidate in candidates]
 
 
 def _alike(one: Terms, other: Terms) -> bool:
@@ -154,7 +166,7 @@ def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:
     for candidate in candidates:
         if not (candidate.ranks or candidate.parts):
             continue
-        file = candidate.index.id, candidate.row["path"]
+        file = candidate.index.id, candidate.place.path
         nth = seen[file] = seen.get(file, 0) + 1
         candidate.score -= max(0.0, step) * max(0, nth - FREE)
     return sorted(candidates, key=lambda candidate: -candidate.score)
@@ -185,8 +197,9 @@ def hit_of(
     )
 
 
-def _hit(candidate: Candidate, also: Sequence[JsonObject], ask: Ask, terms: AbstractSet[str], **more: Any) -> Hit:
-    row = candidate.row
+def _hit(
+    candidate: Candidate, row: JsonObject, also: Sequence[JsonObject], ask: Ask, terms: AbstractSet[str], **more: Any
+) -> Hit:
     heading, tags = json.loads(row["heading"]), json.loads(row["tags"])
     return hit_of(
         candidate.index.workspace, row, heading, tags, candidate.score, candidate.ranks, **more,

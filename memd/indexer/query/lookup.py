@@ -64,6 +64,17 @@ def texts(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     return dict(among(connection, "SELECT id, text FROM chunks WHERE id AMONG ?", ids))
 
 
+def headings(connection: Connection, ids: Iterable[int]) -> dict[int, list[str]]:
+    """The headings above some chunks."""
+    rows = among(connection, "SELECT id, heading FROM chunks WHERE id AMONG ?", ids)
+    return {chunk: json.loads(heading) for chunk, heading in rows}
+
+
+def slugs(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
+    """The slugs of some memories."""
+    return dict(among(connection, "SELECT id, slug FROM memories WHERE id AMONG ?", memories))
+
+
 def text_of(connection: Connection, memory: int, digest: str) -> str:
     """The text of a memory; put together from its chunks where the history does not have it."""
     text = history.text_of(connection, digest)
@@ -81,19 +92,6 @@ def text_of(connection: Connection, memory: int, digest: str) -> str:
 def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
     """The first chunk of each of some files."""
     return [row["id"] for row in among(connection, SQL["first_chunks"], files)]
-
-
-def days(connection: Connection, workspace: int) -> list[date]:
-    """Every day of which a workspace has a memory."""
-    rows = connection.execute(SQL["days"], (workspace,))
-    return [day for row in rows if (day := day_of(row)) is not None]
-
-
-def chunks_of_days(connection: Connection, workspace: int, wanted: Sequence[date]) -> list[int]:
-    """The chunks of some days, in the order of the days."""
-    order = {str(day): nth for nth, day in enumerate(wanted)}
-    rows = connection.execute(SQL["chunks_of_days"], (workspace, json.dumps(list(order))))
-    return [row["id"] for row in sorted(rows, key=lambda row: (order[row["date"]], row["id"]))]
 
 
 def day_of(row: Row | JsonObject) -> date | None:

@@ -29,15 +29,6 @@ SELECT text, start_line, end_line FROM chunks WHERE memory = ? ORDER BY start_li
 -- With MIN, SQLite takes the other columns from the row that has the minimum.
 SELECT id, MIN(start_line) FROM chunks WHERE file AMONG ? GROUP BY file
 
--- name: days
-SELECT DISTINCT date FROM memories WHERE workspace = ? AND file IS NOT NULL
-
--- name: chunks_of_days
--- Once through the memories, not once for each day.
-SELECT m.date, c.id
-FROM memories m CROSS JOIN chunks c ON c.memory = m.id
-WHERE m.workspace = ? AND m.date IN (SELECT value FROM json_each(?)) AND m.role <> 'memory'
-
 -- name: shared_stems
 SELECT stem FROM files
 WHERE workspace = ? AND stem IN (SELECT value FROM json_each(?))

@@ -96,14 +96,14 @@ def _promises(glances: Mapping[int, Glance]) -> dict[int, float]:
 
 
 def _glance(stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion) -> Glance:
-    connection, postings = stores.ledger.reader, index.text.postings()
+    postings = index.text.postings()
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    pool = CandidatePool(connection, index, question, postings, words, ask.limit)
+    pool = CandidatePool(index, question, postings, words, ask.limit)
     besides = BESIDES if pool.besides else 0.0
     heard, _ = meaning.question_vector(stores, question.text) if ask.mode != "text" else (None, "")
     if heard is not None:
         with suppress(ServerAway):
-            pool.add_nearest(index, heard)
+            pool.add_nearest(heard)
         besides += MEANING * (heard.nearness(max(pool.cosines.values(), default=None)) or 0.0)
     if words is None:
         return Glance(postings.count, besides)

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+import numpy as np
 
 from memd.indexer.language.question import ParsedQuestion, parse
 from memd.indexer.language.words import is_small
@@ -76,13 +79,13 @@ class SearchResult:
 
     def share_had_by(self, one: Candidate) -> float:
         """The share of the question's words that a chunk or the name of its file has."""
-        result, chunk = self.by_workspace[one.index.id], one.row["id"]
+        result, chunk = self.by_workspace[one.index.id], one.place.chunk
         if result.words is None or result.undated is None:
             return 0.0
         written = float(result.words.has_as_written(chunk))
         if self.question.only_time:
             return written
-        return max(written, result.undated.had_by(chunk), result.undated.in_name(one.row["stem"]))
+        return max(written, result.undated.had_by(chunk), result.undated.in_name(one.place.stem))
 
     def _by_meaning(self, best: Candidate) -> float:
         """How sure it is without words: where none were asked for, and of a hit in another language."""
@@ -111,13 +114,13 @@ class SearchResult:
             return sure
         every = result.words or words
         # A rare word, a near spelling, a part of a word, or a chunk that stands out, is more than nothing.
-        some = (had and words.stands_in) or any(every.rare_in(one.row["id"]) for one in first)
+        some = (had and words.stands_in) or any(every.rare_in(one.place.chunk) for one in first)
         return certainty.WEAK if some or self._stands_out(best, result) else sure
 
     def _unsure(self, best: Candidate, first: Sequence[Candidate], words: WordMatches) -> bool:
         """Whether the question's words may not be those that were found."""
-        named = (best.row, *(one.row for one in first[:NAMED]))
-        others = words.unsure or all(words.names_others(row["id"], row["stem"]) for row in named)
+        named = (best.place, *(one.place for one in first[:NAMED]))
+        others = words.unsure or all(words.names_others(place.chunk, place.stem) for place in named)
         return others or (self.share_had_by(best) < certainty.ALL_WORDS and self._only_in_code(best, words))
 
     def _stands_out(self, best: Candidate, result: WorkspaceResult) -> bool:
@@ -132,7 +135,10 @@ class SearchResult:
         if not any(map(is_small, self.question.words)):
             return False
         by_meaning = certainty.confidence(None, 0.0, self.by_workspace[best.index.id].nearness)
-        return by_meaning < certainty.FOUND and words.only_in_code(best.row["id"], best.row["text"])
+        if by_meaning >= certainty.FOUND:
+            return False
+        text = lookup.texts(best.index.reader, [best.place.chunk]).get(best.place.chunk, "")
+        return words.only_in_code(best.place.chunk, text)
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
@@ -160,11 +166,11 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
 
     If nothing awake answers, all that rests is there: ageing never hides the only answer.
     """
-    resting = [one for one in found.candidates if one.row["resting"]]
+    resting = [one for one in found.candidates if one.place.resting]
     asked_for = ask.all_tiers or ask.as_of or found.question.filters.tier or not found.by_workspace
     if asked_for or not resting:
         return found, 0
-    awake = replace(found, candidates=[one for one in found.candidates if not one.row["resting"]])
+    awake = replace(found, candidates=[one for one in found.candidates if not one.place.resting])
     if certainty.verdict(bool(awake.candidates), awake.confidence) == "none":
         return found, 0
     best = max(map(hits.relevance, awake.candidates))
@@ -218,9 +224,9 @@ def _with_written(
 def _with_best_written(every: list[Candidate], ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
     """The candidates with the best one that has the question's very words at least half-way up among the hits."""
     best, place = next((one for one in ranked if one.parts.get("written")), None), max(1, limit // 2)
-    if best is None or any(one.row["id"] == best.row["id"] for one in every[: place + 1]):
+    if best is None or any(one.place.chunk == best.place.chunk for one in every[: place + 1]):
         return every
-    others = [one for one in every if one.row["id"] != best.row["id"]]
+    others = [one for one in every if one.place.chunk != best.place.chunk]
     before = others[:place][-1]
     if before.parts:
         best.parts["written"] += (before.score - best.score) / signals.WEIGHTS["written"]
@@ -238,7 +244,7 @@ def rank(
         if result.meaning is not None:
             result.meaning.check(stores)
     every = [candidate for result in results.values() for candidate in result.candidates]
-    every.sort(key=lambda candidate: (-candidate.score, candidate.row["path"], candidate.row["start_line"]))
+    every.sort(key=lambda candidate: (-candidate.score, candidate.place))
     if any(result.words is not None and len(result.words.written) for result in results.values()):
         every = _with_best_written(every, every, ask.limit)
     return SearchResult(question, every, results, absent)
@@ -260,44 +266,41 @@ def _search_workspace(
 def _search_by(
     stores: Stores, index: WorkspaceIndex, ask: Ask, question: ParsedQuestion, also: Sequence[int], deaf: bool = False
 ) -> WorkspaceResult:
-    connection, postings = stores.ledger.reader, index.text.postings()
+    postings = index.text.postings()
     if ask.mode != "text":
         meaning.begin(stores, index, question.text)
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
-    pool = CandidatePool(connection, index, question, postings, words, ask.limit)
-    asked = pool.ids.union(also)
-    rows = lookup.join(connection, asked, question.filters)
+    pool = CandidatePool(index, question, postings, words, ask.limit)
     heard, unheard, nearness, margin = None, "", None, 0.0
     if ask.mode != "text" and not deaf:
         heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:
-        pool.add_nearest(index, heard)
-        rows |= lookup.join(connection, pool.ids - asked, question.filters)
-        gone = pool.ids - rows.keys()
+        pool.add_nearest(heard)
+        gone = pool.ids - pool.shown().keys()
         cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk not in gone]
         if cosines and heard.scales.holds:
             nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
         # The verdict goes by the question as it was asked.
         moved = heard.moved(index, list(pool.cosines), signals.doubt_of(words.earned if words is not None else None))
         if moved is not heard:
-            heard = moved
-            pool.add_nearest(index, heard)
-            rows |= lookup.join(connection, pool.ids - rows.keys(), question.filters)
-    elif not postings.count and catalog.has_chunks(connection, index.id):
+            heard, also = moved, [*also, *pool.by_voice["vector"]]
+            pool.add_nearest(heard)
+    elif not postings.count and catalog.has_chunks(index.reader, index.id):
         # A memd with another format makes it again: rather wait for that than miss all that it held.
         raise TextBroken("the text index is being made again", "memd status")
-    undated = words
+    shown, undated = pool.shown(also), words
     if words is not None:
         undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words
         # What has expired, or is gone by now, makes nothing known.
-        undated = undated.without(pool.ids - rows.keys())
-    ranks = ranks_of(pool.by_voice, rows)
+        undated = undated.without(pool.ids - shown.keys())
+    ranks = ranks_of(pool.by_voice, shown)
     if ask.fusion == "rrf":
-        found = [Candidate(index, rows[one], reciprocal(ranks[one], ask.rrf_k), ranks[one]) for one in ranks]
+        places = pool.columns.described(np.array([shown[chunk] for chunk in ranks], np.int64))
+        found = [Candidate(index, one, reciprocal(ranks[one.chunk], ask.rrf_k), ranks[one.chunk]) for one in places]
     else:
-        found = signals.weigh(connection, index, [*rows.values()], question, words, heard, ask.limit)
+        found = signals.weigh(index, pool.columns, shown.values(), question, words, heard, ask.limit)
         for one in found:
-            one.ranks = ranks.get(one.row["id"], {})
+            one.ranks = ranks.get(one.place.chunk, {})
     return WorkspaceResult(found, words, heard, unheard, nearness, undated, margin)
 
 
@@ -327,18 +330,16 @@ def _corrected(text: str, words: WordMatches | None) -> str:
 
 def _newest(stores: Stores, indexes: Sequence[WorkspaceIndex], question: ParsedQuestion) -> list[Candidate]:
     """The chunks that pass the filters and exclusions, newest first; those without a day come last."""
-    connection = stores.ledger.reader
     passing = []
     for index in indexes:
-        chunks = lookup.allowed(connection, index.id, question.filters)
-        if question.without:
-            left = candidates.allowed(connection, index, question, index.text.postings())
-            chunks = [] if left is None else left.tolist()
-        rows = lookup.join(connection, chunks, question.filters).values()
-        passing += [Candidate(index, row, 1.0, {}) for row in rows]
-    passing.sort(key=lambda candidate: (candidate.row["path"], candidate.row["start_line"]))
-    passing.sort(key=lambda candidate: str(lookup.own_day(candidate.row) or ""), reverse=True)
-    return passing
+        columns, postings = index.columns, index.text.postings()
+        left = candidates.allowed(index, question, postings)
+        at = columns.shown(columns.ranked.chunk if left is None else left)
+        days = columns.ranked.day
+        passing += [(int(days[one.at]), Candidate(index, one, 1.0, {})) for one in columns.described(at)]
+    passing.sort(key=lambda one: one[1].place)
+    passing.sort(key=itemgetter(0), reverse=True)
+    return [one for _, one in passing]
 
 
 def _exact(
@@ -346,15 +347,21 @@ def _exact(
 ) -> tuple[list[Candidate], dict[str, list[str]]]:
     """Every chunk that has the very letters, in the order of the files, and the files that changed since indexing."""
     connection = stores.ledger.reader
-    order: list[tuple[WorkspaceIndex, int]] = []
+    found: list[Candidate] = []
     unread: dict[str, list[str]] = {}
     for index in indexes:
+        order: list[int] = []
         for path, lines, digest in grep.lines_with(index, ask.query, max_bytes):
             # Asked before the chunks are: what is indexed between the two is there, not missed.
             if lookup.digest_of(connection, index.id, path) != digest:
                 unread.setdefault(index.workspace.ns, []).append(path)
-            chunks = lookup.chunks_at(connection, index.id, path, lines).values()
-            order += [(index, chunk) for chunk in dict.fromkeys(chunks)]
-    rows = lookup.join(connection, (chunk for _, chunk in order), ask.filters)
-    found = [(index, rows[chunk]) for index, chunk in order if chunk in rows]
-    return [Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(found, 1)], unread
+            order += dict.fromkeys(lookup.chunks_at(connection, index.id, path, lines).values())
+        found += candidates.of_chunks(index, order, ask.filters)
+    return numbered(found), unread
+
+
+def numbered(found: list[Candidate]) -> list[Candidate]:
+    """Candidates that were found letter by letter, each with its number."""
+    for number, one in enumerate(found, 1):
+        one.ranks = {"exact": number}
+    return found

@@ -9,14 +9,12 @@ and worst of its own list, as is common, makes a voice that found nothing loud; 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import chain, pairwise
-from operator import itemgetter
-from sqlite3 import Connection
-from typing import Any
+from datetime import date
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +27,10 @@ from memd.indexer.query import lookup, wording
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.meaning import QuestionVector
 from memd.indexer.query.wording import Floats, WordMatches
+from memd.indexer.store.columns import ChunkColumns, ChunkPlace, RankedChunks, Truths
 from memd.indexer.store.lines import Lines, Numbers, Places, number_of, places_in, ranges
 from memd.indexer.store.postings import Postings, by_length
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.lifecycle.lives import BASE
-from memd.models import JsonObject
 
 CORE, EXTRA = "core", "extra"
 """How a signal counts for relevance: the core ones are what it is a share of, others only add to it."""
@@ -54,24 +51,22 @@ class Signal:
 
 # --- of a chunk ---------------------------------------------------------------------------------------------
 
-PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
-TIER = {"dormant": -1.0, "sensory": -0.5}
-"""Enough to put the other of two equals first, never to hide an only answer."""
-
 
 class ChunkFacts:
     """The facts of the candidates, each in its place."""
 
     def __init__(
-        self, index: WorkspaceIndex, rows: Sequence[JsonObject], memories: CandidateMemories, question: ParsedQuestion,
-        words: WordMatches | None, meaning: QuestionVector | None,
+        self, index: WorkspaceIndex, columns: RankedChunks, places: Sequence[ChunkPlace], memories: CandidateMemories,
+        question: ParsedQuestion, words: WordMatches | None, meaning: QuestionVector | None,
     ) -> None:  # fmt: skip
-        self.question, self.rows, self.words = question, rows, words
-        self.days = [lookup.own_day(row) for row in rows]
+        self.index, self.question, self.places, self.words = index, question, places, words
+        self.ranked = columns.at(np.array([place.at for place in places], np.int64))
+        """The columns of each."""
+        own = memories.own
+        self.days = [date.fromordinal(day) if day else None for day in self.ranked.day.tolist()]
         """The day of each note; MEMORY.md has none, whenever it was last changed."""
         self.newness = [times.newness(day, question.today) for day in self.days]
         self.nearness = [times.nearness(day, question.times) for day in self.days] if question.times.spans else None
-        own = np.array([memories.place[row["id"]] for row in rows], np.int64)
         docs, earned = memories.docs, np.zeros(len(memories.chunks))
         self.earned: Floats | None = None
         """The gain of the question's words in each, as a share of the most they could have."""
@@ -98,7 +93,17 @@ class ChunkFacts:
             np.maximum.at(best, memories.memory, near)
             self.near, self.section_near = near[own], best[memories.memory[own]]
             self.by_memory = by_memory[own]
-            self.translated = meaning.translated(index, [memories.chunks[at] for at in own])
+            self.translated = meaning.translated(index, [place.chunk for place in places])
+
+    def read(self, nths: Places) -> ReadChunks:
+        """What the lines of some of them have to know."""
+        chunks = [self.places[nth].chunk for nth in nths.tolist()]
+
+        def texts(wanted: Iterable[int]) -> dict[int, str]:
+            by_chunk = {chunks[nth]: nth for nth in wanted}
+            return {by_chunk[chunk]: text for chunk, text in lookup.texts(self.index.reader, by_chunk).items()}
+
+        return ReadChunks([self.days[nth] for nth in nths.tolist()], self.ranked.semantic[nths], texts)
 
 
 def _completed(near: Floats, earned: Floats, memories: CandidateMemories) -> tuple[Floats, NDArray[np.bool_]]:
@@ -119,7 +124,7 @@ def _completed(near: Floats, earned: Floats, memories: CandidateMemories) -> tup
 
 def _named(chunks: ChunkFacts) -> Values:
     words = chunks.words
-    return (words.in_name(row["stem"]) for row in chunks.rows) if words is not None else None
+    return map(words.in_name, (place.stem for place in chunks.places)) if words is not None else None
 
 
 def _written(chunks: ChunkFacts) -> Values:
@@ -138,14 +143,10 @@ def _titled(chunks: ChunkFacts) -> Values:
     asked = _named_by(chunks.question.words)
     if chunks.words is None or not len(chunks.words.titled):
         return None
-    first = {row["memory"]: row["id"] for row in reversed(chunks.rows)}
-    having = np.isin(chunks.docs, chunks.words.titled)
-    return (
-        has
-        and row["id"] == first[row["memory"]]
-        and any(asked == _named_by(words(title)) for title in json.loads(row["heading"]))
-        for has, row in zip(having, chunks.rows, strict=True)
-    )
+    first = {place.memory: place.chunk for place in reversed(chunks.places)}.values()
+    having = np.isin(chunks.docs, chunks.words.titled) & np.isin(chunks.ranked.chunk, [*first])
+    headings = lookup.headings(chunks.index.reader, chunks.ranked.chunk[having].tolist())
+    return (any(asked == _named_by(words(title)) for title in headings.get(place.chunk, ())) for place in chunks.places)
 
 
 def _codes(chunks: ChunkFacts) -> Values:
@@ -159,36 +160,23 @@ def _credit(chunks: ChunkFacts) -> Values:
     return credit
 
 
-@lru_cache(maxsize=1_000)
-def _importance(facts: str) -> float:
-    """From -1 to 1: the priority and the importance that the note declares. The faded one counts in contexts."""
-    declared = json.loads(facts)
-    importance = declared.get("importance")
-    base = BASE if importance is None else float(importance)
-    return max(-1.0, min(1.0, PRIORITY.get(declared.get("priority") or "", 0.0) + 2 * base - 1))
-
-
-def _kind(chunks: ChunkFacts, kind: str) -> Values:
-    return (row["kind"] == kind for row in chunks.rows)
-
-
 OF_A_CHUNK = (
     # How near the note's day is to a time that the question names.
     Signal("date", 0.7, lambda chunks: chunks.nearness, EXTRA),
     # How new the note is; MEMORY.md and what has no date are neither new nor old.
     Signal("recency", 0.03, lambda chunks: chunks.newness),
     # The priority that a note declares, and its importance, which fades while nobody asks for it.
-    Signal("importance", 0.05, lambda chunks: (_importance(row["declared"]) for row in chunks.rows)),
+    Signal("importance", 0.05, lambda chunks: chunks.ranked.importance),
     # A dormant memory stands a little lower.
-    Signal("tier", 0.1, lambda chunks: (TIER.get(row["tier"], 0.0) for row in chunks.rows)),
+    Signal("tier", 0.1, lambda chunks: chunks.ranked.tier),
     # So does one that a later memory refines.
-    Signal("outdated", -0.15, lambda chunks: (row["outdated"] for row in chunks.rows)),
+    Signal("outdated", -0.15, lambda chunks: chunks.ranked.outdated),
     # The question asks for the newest.
     Signal("newest", 0.3, lambda chunks: chunks.newness if chunks.question.times.recent else None),
     # The question asks for what is true now, and the note keeps what is known rather than what happened.
-    Signal("holds", 0.3, lambda chunks: _kind(chunks, "semantic") if chunks.question.holds else None),
+    Signal("holds", 0.3, lambda chunks: chunks.ranked.semantic if chunks.question.holds else None),
     # A question about time asks for what happened rather than for what is known.
-    Signal("episode", 0.05, lambda chunks: _kind(chunks, "episodic") if chunks.question.times.temporal else None),
+    Signal("episode", 0.05, lambda chunks: chunks.ranked.episodic if chunks.question.times.temporal else None),
     # The question's words in the chunk, as a share of what they could earn: the voice that is right most often.
     Signal("words", 1.2, lambda chunks: chunks.earned, CORE),
     # The question's words in the whole memory: what the section is about helps to tell like lines apart.
@@ -251,15 +239,24 @@ def _terms(forms: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for form in forms for term in (form, *terms_of(form)[0][:1])))
 
 
+class ReadChunks(NamedTuple):
+    """What is known of the chunks that are read line by line, each in its place."""
+
+    days: Sequence[date | None]
+    semantic: Truths
+    texts: Callable[[Iterable[int]], Mapping[int, str]]
+    """The texts of those at some places."""
+
+
 class LineFacts:
     """The facts of the lines of some chunks, each in its place."""
 
     def __init__(
-        self, words: AskedWords, question: ParsedQuestion, rows: Sequence[JsonObject], run: Lines, held: Places
+        self, words: AskedWords, question: ParsedQuestion, chunks: ReadChunks, run: Lines, held: Places
     ) -> None:
-        self.question, self.words, self.rows = question, words, rows
+        self.question, self.words, self.chunks = question, words, chunks
         own = ranges(np.cumsum(held + 3) - held - 2, held)
-        self.owner = np.repeat(np.arange(len(rows)), held)
+        self.owner = np.repeat(np.arange(len(held)), held)
         """The number of the chunk that each stands in."""
         self.nth = ranges(np.zeros(len(held), np.int64), held)
         """Its place in the chunk."""
@@ -292,7 +289,7 @@ class LineFacts:
 
     def of_chunk(self, values: Iterable[float]) -> Floats:
         """A value for each chunk as one for each of its lines."""
-        return np.fromiter(values, float, len(self.rows))[self.owner]
+        return np.fromiter(values, float)[self.owner]
 
     def label_terms(self) -> tuple[Places, Places]:
         """The words of the question that the terms of all labels are, and the line of each."""
@@ -321,16 +318,17 @@ def _told_date(lines: LineFacts) -> Values:
     if not asked.spans:
         return None
     timed = np.flatnonzero(lines.has(NAMES_TIME))
-    texts = {nth: cut(lines.rows[nth]["text"])[1] for nth in set(lines.owner[timed].tolist())}
+    texts = lines.chunks.texts(set(lines.owner[timed].tolist()))
+    told_in = {nth: cut(text)[1] for nth, text in texts.items()}
     for at, nth, line in zip(timed.tolist(), lines.owner[timed].tolist(), lines.nth[timed].tolist(), strict=True):
-        told[at] = times.names_asked_days(texts[nth][line], lookup.own_day(lines.rows[nth]), asked)
+        told[at] = times.names_asked_days(told_in[nth][line], lines.chunks.days[nth], asked)
     return told
 
 
 def _timed(lines: LineFacts) -> Values:
     if not lines.question.times.temporal:
         return None
-    return lines.has(NAMES_TIME) * lines.of_chunk(lookup.own_day(row) is not None for row in lines.rows)
+    return lines.has(NAMES_TIME) * lines.of_chunk(day is not None for day in lines.chunks.days)
 
 
 def _defines(lines: LineFacts) -> Values:
@@ -352,7 +350,7 @@ def _defines(lines: LineFacts) -> Values:
 def _fact(lines: LineFacts) -> Values:
     if not lines.question.holds:
         return None
-    return lines.labelled * lines.of_chunk(row["kind"] == "semantic" for row in lines.rows)
+    return lines.labelled * lines.chunks.semantic[lines.owner]
 
 
 def _clock(lines: LineFacts) -> Values:
@@ -448,24 +446,28 @@ READ_FIRST = 10.0
 class CandidateMemories:
     """The chunks of the memories that the candidates belong to, in the order of their files."""
 
-    def __init__(self, connection: Connection, rows: Iterable[JsonObject], postings: Postings | None) -> None:
-        siblings = lookup.siblings(connection, {row["memory"] for row in rows})
-        numbers, _, known = np.fromiter(chain.from_iterable(siblings), np.int64).reshape(-1, 3).T
+    def __init__(self, ranked: RankedChunks, at: Places, postings: Postings | None) -> None:
+        """The candidates by their places in the columns."""
+        numbers = np.unique(ranked.memory[at])
+        firsts, ends = (ranked.memory.searchsorted(numbers, side) for side in ("left", "right"))
+        places = ranges(firsts, ends - firsts)
+        self.own = places.searchsorted(at)
+        """Where each candidate is among them."""
+        known = ranked.chunk[places]
         self.chunks: list[int] = known.tolist()
-        self.place = {chunk: at for at, chunk in enumerate(self.chunks)}
-        self.memory = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
+        self.count = len(numbers)
+        self.memory = np.arange(self.count).repeat(ends - firsts)
         """By place: which of the memories, counted from 0."""
-        self.count = int(np.max(self.memory, initial=-1)) + 1
         self.docs = postings.places(known) if postings is not None else np.full(len(known), -1)
         """By place: where the text index has the chunk, or -1."""
 
-    def lines(self, postings: Postings, rows: Sequence[JsonObject]) -> tuple[Lines, Places]:
-        """The lines of some chunks, and how many each has.
+    def lines(self, postings: Postings, read: Places) -> tuple[Lines, Places]:
+        """The lines of some candidates, and how many each has.
 
         Before those of a chunk is the last one of the chunk before it in its memory, behind them the first one of the
         next chunk, and a gap, so that one pass of arithmetic does for all.
         """
-        at = np.array([self.place[row["id"]] for row in rows], np.int64)
+        at = self.own[read]
         docs, memory = np.concatenate(([-1], self.docs, [-1])), np.concatenate(([-1], self.memory, [-1]))
         beside = [np.where(memory[at + 1 + step] == memory[at + 1], docs[at + 1 + step], -1) for step in (-1, 1)]
         firsts, ends = postings.line_spans(self.docs[at])
@@ -481,30 +483,32 @@ class CandidateMemories:
 
 
 def weigh(
-    connection: Connection, index: WorkspaceIndex, rows: Sequence[JsonObject], question: ParsedQuestion,
+    index: WorkspaceIndex, columns: ChunkColumns, at: Iterable[int], question: ParsedQuestion,
     words: WordMatches | None, meaning: QuestionVector | None, limit: int,
 ) -> list[Candidate]:  # fmt: skip
-    """The rows with what speaks for each, best first; the best, at least `limit`, are read line by line."""
-    memories = CandidateMemories(connection, rows, words.postings if words is not None else None)
-    # A chunk may have gone, or moved to another memory, since its row was read.
-    rows = sorted((row for row in rows if row["id"] in memories.place), key=itemgetter("path", "start_line", "id"))
-    facts = ChunkFacts(index, rows, memories, question, words, meaning)
-    parts = values_of(OF_A_CHUNK, facts, len(rows))
+    """The chunks at some places of the columns with what speaks for each, best first.
+
+    The best, at least `limit`, are read line by line.
+    """
+    places = columns.described(np.fromiter(at, np.int64))
+    own = np.array([place.at for place in places], np.int64)
+    memories = CandidateMemories(columns.ranked, own, words.postings if words is not None else None)
+    facts = ChunkFacts(index, columns.ranked, places, memories, question, words, meaning)
+    parts = values_of(OF_A_CHUNK, facts, len(places))
     doubt = doubt_of(facts.earned) if meaning is not None else 0.0
     # What has the very words is read whatever the rest means.
-    scores = _scored(parts, doubt) + READ_FIRST * parts.get("written", np.zeros(len(rows)))
-    if words is not None and rows:
+    scores = _scored(parts, doubt) + READ_FIRST * parts.get("written", np.zeros(len(places)))
+    if words is not None and places:
         # What defines a name, or someone says of themselves, is one line beside others that have the words often.
         most = max(READ_DEEP if question.defines or question.own else READ, limit)
         read = np.argsort(-scores, kind="stable")[:most]
-        chosen = [rows[at] for at in read]
-        best = best_lines(words, question, chosen, *memories.lines(words.postings, chosen))
+        best = best_lines(words, question, facts.read(read), *memories.lines(words.postings, read))
         for name, values in best.items():
-            parts[name] = np.zeros(len(rows))
+            parts[name] = np.zeros(len(places))
             parts[name][read] = values
         scores = _scored(parts, doubt)
     best_first = np.argsort(-scores, kind="stable").tolist()
-    return [Candidate(index, rows[at], float(scores[at]), {}, partial(_at, parts, at)) for at in best_first]
+    return [Candidate(index, places[nth], float(scores[nth]), {}, partial(_at, parts, nth)) for nth in best_first]
 
 
 def doubt_of(earned: Floats | None) -> float:
@@ -526,12 +530,12 @@ def _scored(parts: dict[str, Floats], doubt: float) -> Floats:
 
 
 def best_lines(
-    words: WordMatches, question: ParsedQuestion, rows: Sequence[JsonObject], run: Lines, held: Places
+    words: WordMatches, question: ParsedQuestion, chunks: ReadChunks, run: Lines, held: Places
 ) -> dict[str, Floats]:
     """The signals of each chunk at its best line; the run is as `CandidateMemories.lines` tells."""
-    lines = LineFacts(AskedWords(words, question), question, rows, run, held)
+    lines = LineFacts(AskedWords(words, question), question, chunks, run, held)
     found = values_of(OF_A_LINE, lines, len(lines.owner))
     order = np.lexsort((-score(found), lines.owner))
-    firsts = order[np.searchsorted(lines.owner[order], np.arange(len(rows)))]
-    nothing = np.zeros(len(rows))
+    firsts = order[np.searchsorted(lines.owner[order], np.arange(len(held)))]
+    nothing = np.zeros(len(held))
     return {one.name: found[one.name][firsts] if one.name in found else nothing for one in OF_A_LINE}

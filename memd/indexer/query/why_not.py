@@ -32,14 +32,14 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
         return {**passage, "reasons": reasons}
     found = search.find(stores, [index], ask, question, also=[chunk])
     passage["unheard"] = found.unheard
-    own = next((candidate for candidate in found.candidates if candidate.row["id"] == chunk), None)
+    own = next((candidate for candidate in found.candidates if candidate.place.chunk == chunk), None)
     if own is None:
         if reasons := _filtered_by(stores, index, row, found.question):
             return {**passage, "reasons": [*reasons, "the question names that time, and notes of it answer"]}
         return {**passage, "reasons": ["it is not in the index yet: ask again in a moment"]}
     awake, _ = search.without_resting(found, ask)
     if not any(one is own for one in awake.candidates):
-        reason = f"it rests ({own.row['tier']}), and awake memories answer as well: --all shows it"
+        reason = f"it rests ({row['tier']}), and awake memories answer as well: --all shows it"
         return {**passage, "reasons": [reason]}
     return {**passage, **_place(ask, awake, own)}
 
@@ -81,16 +81,16 @@ def _filtered_by(stores: Stores, index: WorkspaceIndex, row: JsonObject, questio
 def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
     rank, best = found.candidates.index(own) + 1, found.candidates[0]
     folded = hits.fold(found.candidates, ask.limit)
-    same = next((candidate for candidate, also in folded if any(row["id"] == own.row["id"] for row in also)), None)
+    same = next((candidate for candidate, also in folded if own.place in also), None)
     end = hits.end_of(folded, found.confidence)
     shown = any(candidate is own for candidate, _ in folded[:end])
     near = any(candidate is own for candidate, _ in folded[end:])
     here = found.by_workspace.get(own.index.id)
-    ranks, lacking = _ranks(here, own), here.words.lacking(own.row["id"]) if here and here.words else []
+    ranks, lacking = _ranks(here, own), here.words.lacking(own.place.chunk) if here and here.words else []
     lacks = [f"it lacks: {', '.join(lacking)}"] if lacking else []
     reasons: list[str] = []
     if same is not None:
-        where = f"{same.row['path']}:{same.row['start_line']}"
+        where = f"{same.place.path}:{same.place.line}"
         reasons = [f"it says the same as {where} and is listed there under `also`"]
     elif near:
         reasons = ["it is close to the question without answering it: `near` has it, and --all shows it", *lacks]
@@ -103,7 +103,7 @@ def _place(ask: Ask, found: SearchResult, own: Candidate) -> dict[str, Any]:
         "rank": rank,
         "ranks": ranks,
         **_scored(own),
-        "best": {"path": best.row["path"], "start_line": best.row["start_line"], **_scored(best)},
+        "best": {"path": best.place.path, "start_line": best.place.line, **_scored(best)},
         "reasons": reasons,
     }
 
@@ -117,7 +117,7 @@ def _ranks(here: WorkspaceResult | None, own: Candidate) -> dict[str, int | None
     """The passage's place in each voice among all chunks, however far down; a time alone asks no voice."""
     ranks: dict[str, int | None] = {}
     if here is not None and here.words is not None:
-        ranks["text"] = here.words.rank(own.row["id"])
+        ranks["text"] = here.words.rank(own.place.chunk)
     if here is not None and here.meaning is not None and here.meaning.mirror(own.index) is not None:
-        ranks["vector"] = here.meaning.rank(own.index, own.row["id"])
+        ranks["vector"] = here.meaning.rank(own.index, own.place.chunk)
     return ranks

@@ -126,6 +126,7 @@ class FollowedIndex(WorkspaceIndex):
 
     def close(self) -> None:
         """Let go of what was read; whoever reads it can go on."""
+        self._columns = None
         if (text := self._text.present) is not None:
             text.close()
 
@@ -177,7 +178,7 @@ class FollowedStores(Stores):
                 with suppress(MemdError):
                     index = self.index(ns)
                     index.text.postings().warm()
-                    _ = index.mirror
+                    _ = index.columns, index.mirror
 
     @contextmanager
     def snapshot(self) -> Iterator[int]:

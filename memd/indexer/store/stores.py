@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memd.errors import MemdError, UnknownWorkspace, did_you_mean
@@ -18,6 +19,7 @@ from memd.indexer.language.words import composed
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import ChromaClient, ServerVectors
+from memd.indexer.store.columns import ChunkColumns
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import TextIndex
@@ -99,6 +101,21 @@ class WorkspaceIndex(ABC):
         self._named: tuple[int, tuple[int, int], list[tuple[str, int]]] = (-1, (0, 0), [])
         """The clock's count and the stamp of the files when their names were last looked at, and the names."""
         self._stores = stores
+        self._columns: ChunkColumns | None = None
+        self._following = threading.Lock()
+
+    @property
+    def reader(self) -> Connection:
+        """This thread's connection to the ledger."""
+        return self._stores.ledger.reader
+
+    @property
+    def columns(self) -> ChunkColumns:
+        """What ranks its chunks, as the ledger has it now."""
+        with self._following:
+            known = self._columns
+            self._columns = ChunkColumns.read(self.reader, self.id) if known is None else known.followed(self.reader)
+            return self._columns
 
     @property
     def place(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.views import keys
-from memd.models import Answer, Ask, Chunk, JsonObject, Memory
+from memd.models import Answer, Ask, Chunk, Filters, JsonObject, Memory
 from memd.notes import names
 from memd.notes.parse import parse
 
@@ -104,14 +104,12 @@ def search_as_of(stores: Stores, ask: Ask, when: str) -> Answer:
 
 def _exact(then: Stores, ask: Ask) -> Answer:
     """Every chunk that had the query word for word."""
-    connection, needle = then.ledger.reader, ask.query.casefold()
-    matches = []
+    needle, found = ask.query.casefold(), list[candidates.Candidate]()
     for index in (then.index(ns) for ns in ask.ns):
-        rows = lookup.join(connection, lookup.allowed(connection, index.id, ask.filters), ask.filters).values()
-        fitting = [row for row in rows if needle in row["text"].casefold()]
-        matches += [(index, row) for row in sorted(fitting, key=lambda row: (row["path"], row["start_line"]))]
-    places = [candidates.Candidate(index, row, 1.0, {"exact": rank}) for rank, (index, row) in enumerate(matches, 1)]
-    return hits.answer(then, ask, places, 1.0)
+        texts = lookup.texts(index.reader, lookup.allowed(index.reader, index.id, ask.filters))
+        having = [chunk for chunk, text in texts.items() if needle in text.casefold()]
+        found += sorted(candidates.of_chunks(index, having, Filters()), key=lambda one: one.place)
+    return hits.answer(then, ask, search.numbered(found), 1.0)
 
 
 def _shadow(stores: Stores) -> Connection:

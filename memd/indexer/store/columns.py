@@ -1,0 +1,205 @@
+"""What ranking has to know of every chunk, as arrays: read from the ledger once, and what changes since then.
+
+A question looks at a hundred chunks and shows eight: only the rows of these are read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from functools import cached_property, lru_cache
+from itertools import repeat
+from math import inf
+from sqlite3 import Connection, Cursor
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.indexer.store.catalog import number_of
+from memd.indexer.store.lines import Places, places_in, ranges
+from memd.indexer.store.queries import queries, with_lists
+from memd.lifecycle.lives import BASE
+from memd.models import Declared
+
+SQL = queries(__file__)
+LAST = "SELECT MAX(number) FROM changed"
+NOTHING = json.dumps(asdict(Declared()), ensure_ascii=False)
+"""What most notes declare."""
+
+MOST_FOLLOWED = 20_000
+"""After more changes all is read again; the ledger keeps three times as many."""
+
+PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
+TIER = {"dormant": -1.0, "sensory": -0.5}
+"""Enough to put the other of two equals first, never to hide an only answer."""
+
+Numbers = NDArray[np.float64]
+Truths = NDArray[np.bool_]
+
+
+class RankedChunks(NamedTuple):
+    """The columns, each with a value for every chunk of a workspace, in the order of memories and lines."""
+
+    memory: Places
+    line: Places
+    chunk: Places
+    file: Places
+    day: Places
+    """The day of the note, as Python counts days; 0 for none, and for MEMORY.md, whenever it was last changed."""
+    semantic: Truths
+    episodic: Truths
+    tier: Numbers
+    """How low its tier stands: from -1 to 0, which is awake."""
+    importance: Numbers
+    """From -1 to 1: the priority and the importance that the note declares. The faded one counts in contexts."""
+    resting: Truths
+    end: Numbers
+    """The time from which on it is not shown, in seconds."""
+    outdated: Truths
+
+    def at(self, places: Places) -> RankedChunks:
+        """Those of some chunks."""
+        return RankedChunks._make(column[places] for column in self)
+
+
+TYPES = (np.int64,) * 5 + (bool, bool, float, float, bool, float, bool)
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands; in the order of these."""
+
+    path: str
+    stem: str
+    line: int
+    chunk: int
+    memory: int
+    resting: bool
+    at: int
+    """Its place in the columns."""
+
+
+@dataclass(frozen=True)
+class ChunkColumns:
+    """The columns of one workspace, as of one number of the ledger's changes; others follow them, they never change."""
+
+    workspace: int
+    number: int
+    ranked: RankedChunks
+    files: Mapping[int, tuple[str, str]]
+    """The path and the stem of each file."""
+
+    @classmethod
+    def read(cls, connection: Connection, workspace: int) -> Self:
+        """Those of a whole workspace."""
+        number = number_of(connection, LAST)
+        return cls(workspace, number, _ranked(connection, workspace), _named(connection, workspace))
+
+    def followed(self, connection: Connection) -> Self:
+        """What they are now; only what has changed is read."""
+        number = number_of(connection, LAST)
+        # Somebody in an older snapshot may have what others read since.
+        if number <= self.number:
+            return self
+        if number - self.number > MOST_FOLLOWED:
+            return self.read(connection, self.workspace)
+        changes = connection.execute(SQL["changed"], (self.number,)).fetchall()
+        memories, files = ({row[nth] for row in changes} - {None} for nth in (0, 1))
+        names = self.files
+        if files:
+            kept = {file: name for file, name in names.items() if file not in files}
+            names = kept | _named(connection, self.workspace, files)
+        return type(self)(self.workspace, number, self._with(connection, memories), names)
+
+    def _with(self, connection: Connection, memories: set[int]) -> RankedChunks:
+        """The columns with what the chunks of some memories are now."""
+        wanted, kept = np.array(sorted(memories), np.int64), np.ones(len(self.ranked.memory), bool)
+        firsts, ends = (self.ranked.memory.searchsorted(wanted, side) for side in ("left", "right"))
+        kept[ranges(firsts, ends - firsts)] = False
+        fresh = _ranked(connection, self.workspace, memories)
+        if kept.all() and not len(fresh.chunk):
+            return self.ranked
+        left = [column[kept] for column in self.ranked]
+        at = left[0].searchsorted(fresh.memory)
+        return RankedChunks._make(np.insert(column, at, new) for column, new in zip(left, fresh, strict=True))
+
+    @cached_property
+    def _by_chunk(self) -> tuple[Places, Places]:
+        """The numbers of the chunks in order, and where each is."""
+        order = self.ranked.chunk.argsort(kind="stable")
+        return self.ranked.chunk[order], np.append(order, -1)
+
+    def shown(self, chunks: Iterable[int]) -> Places:
+        """The places of those of some chunks that the ledger has and that may be shown."""
+        known, order = self._by_chunk
+        at = order[places_in(known, np.fromiter(chunks, np.int64))]
+        at = at[at >= 0]
+        return at[self.ranked.end[at] > time.time()]
+
+    def described(self, at: Places) -> list[ChunkPlace]:
+        """Where some chunks stand, in the order of their files."""
+        ranked = self.ranked
+        names = (self.files.get(file) for file in ranked.file[at].tolist())
+        parts = (column[at].tolist() for column in (ranked.line, ranked.chunk, ranked.memory, ranked.resting))
+        rows = zip(names, *parts, at.tolist(), strict=True)
+        return sorted(ChunkPlace._make((*name, *place)) for name, *place in rows if name is not None)
+
+
+@lru_cache(maxsize=10_000)
+def _life(
+    day: str,
+    role: str,
+    kind: str,
+    tier: str,
+    facts: str | None,
+    deleted: str | None,
+    expires: str | None,
+    outdated: int,
+) -> tuple[object, ...]:
+    """What ranks the chunks of a memory; cached, since most memories of a day are alike."""
+    declared = json.loads(facts or NOTHING)
+    importance = declared.get("importance")
+    base = BASE if importance is None else float(importance)
+    weight = max(-1.0, min(1.0, PRIORITY.get(declared.get("priority"), 0.0) + 2 * base - 1))
+    dated = 0 if role == "memory" else _day(day)
+    resting = tier in TIER and not declared.get("pinned")
+    ends = datetime.fromisoformat(expires).timestamp() if expires is not None else inf
+    end = ends if deleted is None else -inf
+    return dated, kind == "semantic", kind == "episodic", TIER.get(tier, 0.0), weight, resting, end, outdated
+
+
+def _day(text: str) -> int:
+    try:
+        return date.fromisoformat(text).toordinal()
+    except ValueError:
+        return 0
+
+
+def _ranked(connection: Connection, workspace: int, among: Iterable[int] | None = None) -> RankedChunks:
+    """The columns of a workspace, or of some of its memories."""
+    rows = sorted(
+        (*row[:4], *_life(*row[4:])) for row in _rows(connection, SQL["ranked"], "c.memory", workspace, among)
+    )
+    columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else repeat(())
+    return RankedChunks(*map(np.array, columns, TYPES))
+
+
+def _named(connection: Connection, workspace: int, among: Iterable[int] | None = None) -> dict[int, tuple[str, str]]:
+    """The path and the stem of the files of a workspace, or of some of them."""
+    rows = _rows(connection, SQL["files"], "f.id", workspace, among)
+    return {file: (path, stem) for file, path, stem in rows}
+
+
+def _rows(connection: Connection, query: str, column: str, workspace: int, among: Iterable[int] | None) -> Cursor:
+    """The rows of a workspace, or those with some values in a column; as plain tuples, which SQLite makes sooner."""
+    which = f"{column[0]}.workspace = :workspace"
+    if among is not None:
+        # The sign keeps SQLite from going through all of the workspace.
+        which = f"{column} AMONG :among AND +{which}"
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    values = {"workspace": workspace, "nothing": NOTHING, "among": json.dumps(list(among or ()))}
+    return cursor.execute(with_lists(query.format(which=which)), values)
