@@ -13,16 +13,11 @@ from memd.indexer.query import certainty, lookup, signals
 from memd.indexer.query.candidates import Candidate
 from memd.indexer.record import history
 from memd.indexer.store.columns import ChunkPlace
-from memd.indexer.store.lines import Numbers
 from memd.indexer.store.stores import Stores
 from memd.models import TEAM, Answer, Ask, Filters, Hit, JsonObject, Workspace
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""
-
-SKETCHED = 256
-Terms = tuple[int, Numbers]
-"""The terms of a chunk and its headings, behind so many bits: one is set for each term, and several may share it."""
 
 FREE = 3
 """Hits of one file that keep their score."""
@@ -99,19 +94,21 @@ def newest_first(answer: Answer, limit: int) -> Answer:
 
 
 def fold(candidates: Sequence[Candidate], limit: int) -> list[Folded]:
-    """The hits in their final order, each with the rows that say the same elsewhere in its workspace."""
-    kept: list[tuple[Candidate, list[ChunkPlace], Terms]] = []
+    """The hits in their final order, each with the chunks that say the same elsewhere in its workspace."""
     spread = _spread(candidates[: LOOKED_AT * limit])
-    for candidate, terms in zip(spread, _terms(spread), strict=True):
-        same = next((one for one in kept if one[0].index is candidate.index and _alike(terms, one[2])), None)
-        if same is not None and _is_team(same[0]) and not _is_team(candidate):
-            # The person's own wins; it is shown where the team's would have been.
-            kept[kept.index(same)] = (candidate, [same[0].place, *same[1]], terms)
-        elif same is not None:
-            same[1].append(candidate.place)
+    alike, kept = _alike(spread), list[tuple[int, list[ChunkPlace]]]()
+    for nth, candidate in enumerate(spread):
+        at = next((at for at, (other, _) in enumerate(kept) if (other, nth) in alike), None)
+        if at is not None:
+            first, also = spread[kept[at][0]], kept[at][1]
+            if _is_team(first) and not _is_team(candidate):
+                # The person's own wins; it is shown where the team's would have been.
+                kept[at] = nth, [first.place, *also]
+            else:
+                also.append(candidate.place)
         elif len(kept) < limit:
-            kept.append((candidate, [], terms))
-    return _own_first([(candidate, also) for candidate, also, _ in kept])
+            kept.append((nth, []))
+    return _own_first([(spread[nth], also) for nth, also in kept])
 
 
 def _own_first(folded: list[Folded]) -> list[Folded]:
@@ -138,24 +135,21 @@ def _names(candidates: Sequence[Candidate]) -> list[tuple[int, str]]:
     return [(one.index.id, slugs.get(one.place.memory) or one.place.stem) for one in candidates]
 
 
-def _terms(candidates: Sequence[Candidate]) -> list[Terms]:
-    terms: dict[int, Terms] = {}
+def _alike(candidates: Sequence[Candidate]) -> set[tuple[int, int]]:
+    """The pairs that say the same, by their numbers; the smaller one comes first."""
+    alike = set()
     for index in {candidate.index.id: candidate.index for candidate in candidates}.values():
-        chunks, postings = [one.place.chunk for one in candidates if one.index is index], index.text.postings()
-        sizes, _, _, every = postings.lines(*postings.line_spans(postings.places(np.array(chunks))))
-        bits = np.zeros((len(chunks), SKETCHED), bool)
-        bits[np.arange(len(chunks)).repeat(sizes), every % SKETCHED] = True
-        for chunk, sketch, size, end in zip(chunks, np.packbits(bits, 1), sizes, sizes.cumsum(), strict=True):
-            terms[chunk] = int.from_bytes(sketch.tobytes(), "big"), every[end - size : end]
-    return [terms[candidate.place.chunk] for candidate in candidates]
-
-
-def _alike(one: Terms, other: Terms) -> bool:
-    # Where more bits differ than terms may, the terms need no comparing: making sets of all took most of the time.
-    if (one[0] ^ other[0]).bit_count() > (1 - ALIKE) * (len(one[1]) + len(other[1])):
-        return False
-    # One that the index does not have yet is like no other.
-    return 0 < len(np.intersect1d(one[1], other[1])) >= ALIKE * len(np.union1d(one[1], other[1]))
+        nths, postings = [nth for nth, one in enumerate(candidates) if one.index is index], index.text.postings()
+        docs = postings.places(np.array([candidates[nth].place.chunk for nth in nths], np.int64))
+        sketches, sizes = postings.sketches[docs], postings.term_counts[docs]
+        differ = np.bitwise_count(sketches[:, None] ^ sketches).sum(2, dtype=np.int64)
+        # Where more bits differ than terms may, the terms need no comparing; what has none yet is like no other.
+        near = (differ <= (1 - ALIKE) * (sizes[:, None] + sizes)) & (sizes > 0)
+        for one, other in np.argwhere(np.triu(near, 1)).tolist():
+            ours, theirs = (postings.lines(*postings.line_spans(docs[[nth]])).terms for nth in (one, other))
+            if len(np.intersect1d(ours, theirs)) >= ALIKE * len(np.union1d(ours, theirs)):
+                alike.add((nths[one], nths[other]))
+    return alike
 
 
 def _spread(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -12,6 +12,7 @@ Places = NDArray[np.int32]
 LAST = chr(0x10FFFF)
 JOINT = "\n"
 NOWHERE: Places = np.zeros(0, np.int32)
+REMEMBERED = 500
 SIMILAR_PERCENT = 40
 """The share of the letters of two names that must be the same, in the same order."""
 
@@ -22,6 +23,8 @@ class Lexicon:
     def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
         self.words = words
         self.counts = counts
+        self._containing: dict[str, list[int]] = {}
+        """The places of the words that contain the letters that were last asked for."""
 
     def starting(self, prefix: str) -> range:
         """The places of the words with this prefix."""
@@ -31,12 +34,17 @@ class Lexicon:
         """The places of the words that contain these letters."""
         if not part or JOINT in part:
             return []
+        if (known := self._containing.get(part)) is not None:
+            return known
         found, at = [], self._joined.find(part)
         while at >= 0:
             found.append(at)
             at = self._joined.find(part, at + len(part))
         # All at once, as numbers of one kind: each look-up of a Python number would copy all starts.
         places: list[int] = np.unique(self._starts.searchsorted(np.array(found, np.int32), "right") - 1).tolist()
+        if len(self._containing) >= REMEMBERED:
+            self._containing.clear()
+        self._containing[part] = places
         return places
 
     def near(self, word: str, distance: int) -> list[tuple[int, int]]:

@@ -23,8 +23,13 @@ from memd.indexer.language.lines import Line
 
 Numbers = NDArray[np.uint32]
 Places = NDArray[np.int64]
+Sketches = NDArray[np.uint64]
 Languages = NDArray[np.bytes_]
 """Each by its two letters; empty for English."""
+
+
+SKETCH, BLOCK = 256, 10_000
+"""The bits of a sketch, of which each term sets one and several may share it; so many are made at a time."""
 
 
 def number_of(term: str) -> int:
@@ -69,16 +74,20 @@ class SegmentLines:
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._file)
         docs, lines, self._terms = (int(count) for count in np.frombuffer(self._read(24, 0), np.int64))
-        ends = np.cumsum([24, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4])
+        ends = np.cumsum([24, SKETCH // 8 * docs, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4])
         self.memory, self.count = int(ends[-1]), lines
         if os.fstat(self._file).st_size != self.memory + 4 * self._terms or lines < docs:
             raise ValueError("the lines of a segment end where they should not")
         raw = np.frombuffer(self._read(self.memory, 0), np.uint8)
-        firsts, starts, self.labels, self.flags, _ = (raw[at:end] for at, end in pairwise(ends))
+        sketches, firsts, starts, self.labels, self.flags, _ = (raw[at:end] for at, end in pairwise(ends))
+        self.sketches: Sketches = sketches.view(np.uint64).reshape(docs, -1)
+        """Which terms each document and its headings have, about."""
         self.firsts: Numbers = firsts.view(np.uint32)
         """The first line of each document."""
         self.starts: Numbers = starts.view(np.uint32)
         """The first term of each line."""
+        self.term_counts: Numbers = np.diff(self.starts[self.firsts])
+        """How many each document has, with repetitions."""
         headings = self.firsts[:-1]
         self.languages: Languages = np.column_stack((self.labels[headings], self.flags[headings])).view("S2")[:, 0]
         """The language of each document."""
@@ -155,8 +164,21 @@ class LinesBuilder:
         firsts, starts = _starts(self._counts), _starts(self._sizes)
         counts = np.array([len(self._counts), len(self._sizes), len(self._terms)], np.int64)
         odd = bytes(-2 * len(self._sizes) % 4)
-        parts: list[Any] = [counts, firsts, starts, self._labels, self._flags, odd, self._terms]
+        sketches = sketches_of(np.frombuffer(self._terms, np.uint32), starts[firsts])
+        parts: list[Any] = [counts, sketches, firsts, starts, self._labels, self._flags, odd, self._terms]
         return b"".join(part if isinstance(part, bytes) else part.tobytes() for part in parts)
+
+
+def sketches_of(terms: Numbers, starts: Numbers) -> Sketches:
+    """The sketches of documents; each has the terms from its start up to the next one."""
+    made = []
+    for first in range(0, len(starts) - 1, BLOCK):
+        block = starts[first : first + BLOCK + 1].astype(np.int64)
+        bits = np.zeros((len(block) - 1, SKETCH), bool)
+        docs = np.arange(len(block) - 1).repeat(np.diff(block))
+        bits[docs, terms[block[0] : block[-1]] % SKETCH] = True
+        made.append(np.packbits(bits, axis=1).view(np.uint64))
+    return np.concatenate([np.zeros((0, SKETCH // 64), np.uint64), *made])
 
 
 def _starts(sizes: array[int]) -> Numbers:

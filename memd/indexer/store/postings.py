@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.lines import Languages, Lines, lines_at, places_in
+from memd.indexer.store.lines import SKETCH, Languages, Lines, Sketches, lines_at, places_in
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
 LEAST_POSTINGS, POSTINGS_EACH, MOST_POSTINGS = 100_000, 300, 6_000_000
@@ -236,6 +236,19 @@ class Postings:
         begins = (segment.lines.firsts[:-1] + base for segment, base in parts)
         firsts = np.concatenate([*begins, self._lines[-1:], [-1]])
         return np.delete(firsts, -2), firsts[1:]
+
+    @cached_property
+    def sketches(self) -> Sketches:
+        """Which terms each document has, about; the last one, which has none, is for document -1."""
+        return np.concatenate(
+            [*(segment.lines.sketches for segment in self.segments), np.zeros((1, SKETCH // 64), np.uint64)]
+        )
+
+    @cached_property
+    def term_counts(self) -> NDArray[np.int64]:
+        """How many these are, with repetitions."""
+        counts = [*(segment.lines.term_counts for segment in self.segments), np.zeros(1, np.uint32)]
+        return np.concatenate(counts).astype(np.int64)
 
     @cached_property
     def languages(self) -> Languages:
