@@ -109,10 +109,9 @@ class Candidate:
 
 def of_chunks(index: WorkspaceIndex, chunks: Sequence[int], filters: Filters) -> list[Candidate]:
     """Those of some chunks that may be shown and pass the filters, in their order."""
-    at = index.columns.shown(chunks)
-    if filters:
-        at = at[np.isin(index.columns.ranked.chunk[at], lookup.allowed(index.reader, index.id, filters))]
-    places = {place.chunk: place for place in index.columns.described(at)}
+    columns = index.columns
+    at = columns.shown(chunks if not filters else np.intersect1d(chunks, filtered(index, filters)))
+    places = {place.chunk: place for place in columns.described(at)}
     return [Candidate(index, places[chunk], 1.0, {}) for chunk in chunks if chunk in places]
 
 
@@ -125,12 +124,18 @@ def allowed(index: WorkspaceIndex, question: ParsedQuestion, postings: Postings)
         return None
     chunks = postings.chunks[postings.live]
     if question.filters:
-        chunks = np.array(lookup.allowed(index.reader, index.id, question.filters), np.int64)
+        chunks = filtered(index, question.filters)
     for phrase in question.phrases:
         chunks = having(index.reader, postings, phrase, chunks)
     for phrase in question.without:
         chunks = chunks[~np.isin(chunks, having(index.reader, postings, phrase, chunks))]
     return chunks
+
+
+def filtered(index: WorkspaceIndex, filters: Filters) -> Ids:
+    """The chunks that pass the filters."""
+    ranked = index.columns.ranked
+    return ranked.chunk[np.isin(ranked.memory, lookup.passing(index.reader, index.id, filters))]
 
 
 def having(connection: Connection, postings: Postings, phrase: Phrase, among: Ids) -> Ids:

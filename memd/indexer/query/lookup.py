@@ -46,11 +46,13 @@ def _tuples(connection: Connection, query: str, values: JsonObject) -> Cursor:
     return cursor.execute(query, values)
 
 
-def allowed(connection: Connection, workspace: int, filters: Filters) -> list[int]:
-    """Every chunk of a workspace that passes the filters."""
+def passing(connection: Connection, workspace: int, filters: Filters) -> list[int]:
+    """The memories of a workspace that pass the filters."""
     clause, values = conditions(filters)
-    rows = connection.execute(f"SELECT c.id FROM {TABLES} WHERE c.workspace = :w{clause}", {"w": workspace, **values})
-    return [row["id"] for row in rows]
+    rows = _tuples(
+        connection, f"SELECT m.id FROM {IN_FILES} WHERE m.workspace = :w{clause}", {"w": workspace, **values}
+    )
+    return [memory for (memory,) in rows]
 
 
 def siblings(connection: Connection, memories: Iterable[int]) -> list[tuple[int, int, int]]:

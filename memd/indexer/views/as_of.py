@@ -106,7 +106,7 @@ def _exact(then: Stores, ask: Ask) -> Answer:
     """Every chunk that had the query word for word."""
     needle, found = ask.query.casefold(), list[candidates.Candidate]()
     for index in (then.index(ns) for ns in ask.ns):
-        texts = lookup.texts(index.reader, lookup.allowed(index.reader, index.id, ask.filters))
+        texts = lookup.texts(index.reader, candidates.filtered(index, ask.filters).tolist())
         having = [chunk for chunk, text in texts.items() if needle in text.casefold()]
         found += sorted(candidates.of_chunks(index, having, Filters()), key=lambda one: one.place)
     return hits.answer(then, ask, search.numbered(found), 1.0)
