@@ -13,6 +13,7 @@ import pytest
 from memd.indexer.query import lookup
 from memd.indexer.store import catalog, columns
 from memd.indexer.store.columns import ChunkColumns
+from memd.indexer.store.stores import FIRST_LOOKS
 from memd.models import Filters
 from tests.lab import Lab
 
@@ -51,6 +52,13 @@ def agree(lab: Lab) -> ChunkColumns:
         assert bool(followed.ranked.semantic[at]) == (row["kind"] == "semantic")
         assert bool(followed.ranked.outdated[at]) == bool(row["outdated"])
         assert followed.ranked.tier[at] == columns.TIER.get(row["tier"], 0.0)
+    some = followed.ranked.chunk[::7].tolist()
+    part, of_them = ChunkColumns.of_memories(index.reader, index.id, some), np.isin(anew.ranked.chunk, some)
+    memories = np.isin(anew.ranked.memory, anew.ranked.memory[of_them])
+    for ours, theirs in zip(part.ranked, anew.ranked.at(np.flatnonzero(memories)), strict=True):
+        assert np.array_equal(ours, theirs)
+    told = [place[:-1] for place in part.described(part.shown(some))]
+    assert told == [place[:-1] for place in followed.described(followed.shown(some))]
     return followed
 
 
@@ -119,6 +127,18 @@ def test_one_change_is_read_at_the_same_cost_however_many_chunks_there_are(lab: 
     few = cost()
     lab.save({f"memory/2025-{month:02d}-{day:02d}.md": note(rng) for month in range(1, 11) for day in range(1, 29)})
     assert cost() <= few + 10
+
+
+def test_the_first_looks_read_what_they_need_and_later_ones_follow(lab: Lab) -> None:
+    rng = random.Random(3)
+    index = lab.add({path: note(rng) for path in DAYS})
+    answers = []
+    while index._columns is None:
+        answers.append([(hit.id, hit.score) for hit in lab.ask("word1 word2 word3 word4", mode="text").hits])
+    answers.append([(hit.id, hit.score) for hit in lab.ask("word1 word2 word3 word4", mode="text").hits])
+    assert 3 < len(answers) <= FIRST_LOOKS + 1 and answers[0] and all(answer == answers[0] for answer in answers)
+    index.close()
+    assert index._columns is None
 
 
 def test_after_very_many_changes_all_is_read_again(lab: Lab, monkeypatch) -> None:

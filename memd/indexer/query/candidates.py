@@ -52,14 +52,11 @@ class CandidatePool:
         """By `text` and `vector`, best first."""
         self.cosines: dict[int, float] = {}
         """The cosines of the chunks that are nearest in meaning, the nearest first."""
+        self.columns: ChunkColumns
+        """What ranks those that were last looked at."""
         if words is not None:
             self.besides += _by_name(index, question, self.among)
             self.by_voice["text"] = _by_words(words, self.depth, self.among)
-
-    @cached_property
-    def columns(self) -> ChunkColumns:
-        """What ranks them, in one state for the whole question."""
-        return self.index.columns
 
     @property
     def ids(self) -> set[int]:
@@ -67,7 +64,9 @@ class CandidatePool:
 
     def shown(self, also: Iterable[int] = ()) -> dict[int, int]:
         """Those of them that may be shown, each with its place in the columns; others, too, if they are allowed."""
-        at = self.columns.shown(self.ids.union(also))
+        wanted = self.ids.union(also)
+        self.columns = self.index.columns_of(wanted)
+        at = self.columns.shown(wanted)
         chunks = self.columns.ranked.chunk[at]
         if self.among is not None:
             at, chunks = (some[np.isin(chunks, self.among)] for some in (at, chunks))
@@ -77,7 +76,7 @@ class CandidatePool:
         """The chunks of the days that a question names, the nearest days first."""
         if not question.times.spans:
             return []
-        ranked = self.columns.ranked
+        ranked = self.index.columns.ranked
         days, of_day = np.unique(ranked.day, return_inverse=True)
         worth = np.array([nearness(date.fromordinal(day) if day else None, question.times) for day in days.tolist()])
         at = np.flatnonzero(worth[of_day] > 0)
@@ -109,7 +108,7 @@ class Candidate:
 
 def of_chunks(index: WorkspaceIndex, chunks: Sequence[int], filters: Filters) -> list[Candidate]:
     """Those of some chunks that may be shown and pass the filters, in their order."""
-    columns = index.columns
+    columns = index.columns_of(chunks)
     at = columns.shown(chunks if not filters else np.intersect1d(chunks, filtered(index, filters)))
     places = {place.chunk: place for place in columns.described(at)}
     return [Candidate(index, places[chunk], 1.0, {}) for chunk in chunks if chunk in places]

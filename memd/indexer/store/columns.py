@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.indexer.store.catalog import number_of
+from memd.indexer.store.catalog import among, number_of
 from memd.indexer.store.lines import Places, places_in, ranges
 from memd.indexer.store.queries import queries, with_lists
 from memd.lifecycle.lives import BASE
@@ -97,6 +97,13 @@ class ChunkColumns:
         """Those of a whole workspace."""
         number = number_of(connection, LAST)
         return cls(workspace, number, _ranked(connection, workspace), _named(connection, workspace))
+
+    @classmethod
+    def of_memories(cls, connection: Connection, workspace: int, chunks: Iterable[int]) -> Self:
+        """Only those of the memories that some chunks belong to."""
+        memories = {memory for (memory,) in among(connection, "SELECT memory FROM chunks WHERE id AMONG ?", chunks)}
+        ranked = _ranked(connection, workspace, memories)
+        return cls(workspace, 0, ranked, _named(connection, workspace, ranked.file.tolist()))
 
     def followed(self, connection: Connection) -> Self:
         """What they are now; only what has changed is read."""
@@ -178,28 +185,26 @@ def _day(text: str) -> int:
         return 0
 
 
-def _ranked(connection: Connection, workspace: int, among: Iterable[int] | None = None) -> RankedChunks:
+def _ranked(connection: Connection, workspace: int, only: Iterable[int] | None = None) -> RankedChunks:
     """The columns of a workspace, or of some of its memories."""
-    rows = sorted(
-        (*row[:4], *_life(*row[4:])) for row in _rows(connection, SQL["ranked"], "c.memory", workspace, among)
-    )
+    rows = sorted((*row[:4], *_life(*row[4:])) for row in _rows(connection, SQL["ranked"], "c.memory", workspace, only))
     columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else repeat(())
     return RankedChunks(*map(np.array, columns, TYPES))
 
 
-def _named(connection: Connection, workspace: int, among: Iterable[int] | None = None) -> dict[int, tuple[str, str]]:
+def _named(connection: Connection, workspace: int, only: Iterable[int] | None = None) -> dict[int, tuple[str, str]]:
     """The path and the stem of the files of a workspace, or of some of them."""
-    rows = _rows(connection, SQL["files"], "f.id", workspace, among)
+    rows = _rows(connection, SQL["files"], "f.id", workspace, only)
     return {file: (path, stem) for file, path, stem in rows}
 
 
-def _rows(connection: Connection, query: str, column: str, workspace: int, among: Iterable[int] | None) -> Cursor:
+def _rows(connection: Connection, query: str, column: str, workspace: int, only: Iterable[int] | None) -> Cursor:
     """The rows of a workspace, or those with some values in a column; as plain tuples, which SQLite makes sooner."""
     which = f"{column[0]}.workspace = :workspace"
-    if among is not None:
+    if only is not None:
         # The sign keeps SQLite from going through all of the workspace.
         which = f"{column} AMONG :among AND +{which}"
     cursor = connection.cursor()
     cursor.row_factory = None
-    values = {"workspace": workspace, "nothing": NOTHING, "among": json.dumps(list(among or ()))}
+    values = {"workspace": workspace, "nothing": NOTHING, "among": json.dumps(list(only or ()))}
     return cursor.execute(with_lists(query.format(which=which)), values)
