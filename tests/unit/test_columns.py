@@ -33,6 +33,16 @@ def note(rng: random.Random) -> str:
     return f"## Entry {rng.randrange(40)}\n{declared}\n{' '.join(words)}.\n\n"
 
 
+RESTING = """
+SELECT m.id FROM memories m
+WHERE m.tier IN ('dormant', 'sensory') AND COALESCE(json_extract(m.declared, '$.pinned'), 0) <> 1
+"""
+OUTDATED = """
+SELECT e.other FROM edges e JOIN memories n ON n.id = e.one
+WHERE e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL
+"""
+
+
 def agree(lab: Lab) -> ChunkColumns:
     """Both agree, and with the rows that hits are made of."""
     index = lab.stores.index("agent")
@@ -43,14 +53,15 @@ def agree(lab: Lab) -> ChunkColumns:
     rows = lookup.join(index.reader, anew.ranked.chunk.tolist(), Filters())
     shown = {place.chunk: place for place in followed.described(followed.shown(followed.ranked.chunk))}
     assert shown.keys() == rows.keys()
+    resting, outdated = ({row[0] for row in index.reader.execute(query)} for query in (RESTING, OUTDATED))
     for chunk, row in rows.items():
         place, at = shown[chunk], shown[chunk].at
         assert (place.path, place.stem, place.line) == (row["path"], row["stem"], row["start_line"])
-        assert (place.memory, place.resting) == (row["memory"], bool(row["resting"]))
+        assert (place.memory, place.resting) == (row["memory"], row["memory"] in resting)
         day = lookup.own_day(row)
         assert followed.ranked.day[at] == (day.toordinal() if day else 0)
         assert bool(followed.ranked.semantic[at]) == (row["kind"] == "semantic")
-        assert bool(followed.ranked.outdated[at]) == bool(row["outdated"])
+        assert bool(followed.ranked.outdated[at]) == (row["memory"] in outdated)
         assert followed.ranked.tier[at] == columns.TIER.get(row["tier"], 0.0)
     some = followed.ranked.chunk[::7].tolist()
     part, of_them = ChunkColumns.of_memories(index.reader, index.id, some), np.isin(anew.ranked.chunk, some)

@@ -3,15 +3,7 @@
 -- name: join
 SELECT
     c.id, c.workspace, c.memory, c.start_line, c.end_line, c.heading, c.text, m.slug, m.kind, m.tier, m.role, m.tags,
-    m.date, m.heading AS title, m.declared, m.deleted, f.path, f.stem,
-    -- Not AND: SQLite would read the JSON of every row.
-    CASE WHEN m.tier IN ('dormant', 'sensory') THEN COALESCE(json_extract(m.declared, '$.pinned') = 1, 0) = 0 ELSE 0 END
-        AS resting,
-    -- A later memory says what is true now.
-    EXISTS (
-        SELECT 1 FROM edges e JOIN memories n ON n.id = e.one
-        WHERE e.other = m.id AND e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL
-    ) AS outdated
+    m.date, m.heading AS title, m.deleted, f.path, f.stem
 FROM json_each(:ids) j
 -- CROSS JOIN keeps this order.
 CROSS JOIN chunks c ON c.id = j.value
