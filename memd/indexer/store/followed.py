@@ -126,7 +126,7 @@ class FollowedIndex(WorkspaceIndex):
 
     def close(self) -> None:
         """Let go of what was read; whoever reads it can go on."""
-        self._columns = None
+        self.drop_columns()
         if (text := self._text.present) is not None:
             text.close()
 

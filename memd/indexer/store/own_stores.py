@@ -137,7 +137,7 @@ class OwnIndex(WorkspaceIndex):
         if text is not None:
             text.close()
         self._files.drop()
-        self._columns = None
+        self.drop_columns()
         self.drop_mirrors()
         self.parse_cache, self.applied = ParseCache(), {}
 

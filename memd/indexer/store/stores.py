@@ -107,7 +107,7 @@ class WorkspaceIndex(ABC):
         self._stores = stores
         self._columns: ChunkColumns | None = None
         self._looks = 0
-        """How often its columns were wanted before they were read."""
+        """How often its columns were wanted."""
         self._following = threading.Lock()
 
     @property
@@ -130,6 +130,10 @@ class WorkspaceIndex(ABC):
         if self._columns is None and self._looks < FIRST_LOOKS:
             return ChunkColumns.of_memories(self.reader, self.id, chunks)
         return self.columns
+
+    def drop_columns(self) -> None:
+        """Let the columns go; the first looks are first ones again."""
+        self._columns, self._looks = None, 0
 
     @property
     def place(self) -> dict[str, str]:
