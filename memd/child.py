@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -37,15 +37,14 @@ _started: list[tuple[str, subprocess.Popen[bytes]]] = []
 """Every child of this process with its module, until it is found to have ended."""
 
 
-def start_child(
-    module: str, *arguments: str, env: Mapping[str, str] | None = None
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Run a module of memd with the number of its socket and some arguments; returns it with our end."""
+def start_child(module: str, *arguments: str, **settings: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Run a module of memd with the number of its socket and some arguments; returns it with our end. `settings` are
+    added to this environment."""
     ours, theirs = socket.socketpair()
     # -P: what lies in the current directory is not memd's code.
     command = [sys.executable, "-P", "-W", "ignore", "-m", module, str(theirs.fileno()), *arguments]
     with theirs:
-        environment = {**os.environ, **(env or {})}
+        environment = {**os.environ, **settings}
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment)
     _started.append((module, process))
     return process, ours

@@ -101,7 +101,7 @@ def test_a_build_ends_with_its_daemon(home: Home) -> None:
     wait_for(lambda: not builders(home))
     # A parent that goes as soon as it has asked: the build must not come to its end.
     arguments = str(home.state), "1", str(home.path / "fresh"), "0"
-    build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, env=home.env)
+    build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, **home.env)
     receive(parent)
     parent.sendall(encode((1, ((),))))
     parent.close()
