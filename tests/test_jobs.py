@@ -20,6 +20,7 @@ from memd.daemon.embedding.thread import Embedding
 from memd.daemon.jobs.built_in import BuiltInJobs, ReflectionRunner
 from memd.daemon.jobs.scheduler import APART, SOON, ScheduledJob, Scheduler
 from memd.daemon.process.health import Health
+from memd.daemon.serving.events import Events
 from memd.daemon.writer.tasks import scan_workspaces
 from memd.daemon.writer.worker import Worker
 from memd.errors import ConfigError, MemdError, UsageError
@@ -110,7 +111,7 @@ def scheduler() -> Iterator[Callable[..., Scheduler]]:
     made: list[Scheduler] = []
 
     def start(*jobs: ScheduledJob, keep: Callable[[ScheduledJob], None] = lambda job: None) -> Scheduler:
-        made.append(Scheduler())
+        made.append(Scheduler(Events(), lambda error: error))
         made[-1].start(jobs, keep, 0)
         return made[-1]
 
@@ -128,7 +129,7 @@ def test_a_job_that_a_stop_cuts_short_is_no_error(caplog: pytest.LogCaptureFixtu
         assert closed.wait(PATIENCE)
         raise ZeroDivisionError("the store is closed")
 
-    jobs = Scheduler()
+    jobs = Scheduler(Events(), lambda error: error)
     jobs.start([ScheduledJob("read", "off", read), ScheduledJob("next", "off", lambda: str(done.set()))], Kept(), 0)
     with caplog.at_level(logging.INFO, "memd.scheduler"):
         asked, queued = jobs.ask("read"), jobs.ask("next")

@@ -92,7 +92,7 @@ def test_jobs_are_told_but_not_the_scan_of_every_minute() -> None:
         def tell(self, kind: str, **facts: Any) -> None:
             told.append((kind, facts))
 
-    scheduler = Scheduler(Someone())
+    scheduler = Scheduler(Someone(), lambda error: error)
     jobs = [ScheduledJob("scan", "60s", lambda: "0 changed", kept=False), ScheduledJob("sweep", "1h", lambda: "swept")]
     scheduler.start(jobs, lambda job: None, 0)
     try:

@@ -47,9 +47,6 @@ class ScheduledJob:
     running: bool = False
 
 
-Keep = Callable[[ScheduledJob], None]
-
-
 class JitteredSchedule:
     """A schedule as a trigger of APScheduler: the next time, put off a little at random."""
 
@@ -75,18 +72,14 @@ class JitteredSchedule:
 class Scheduler:
     """APScheduler with one thread: jobs never overlap, and missed runs are caught up once."""
 
-    def __init__(
-        self, events: Events | None = None, explain: Callable[[Exception], Exception] = lambda error: error
-    ) -> None:
+    def __init__(self, events: Events, explain: Callable[[Exception], Exception]) -> None:
         self._explain = explain
         self._jobs: dict[str, ScheduledJob] = {}
-        self._scheduler: Any = None
-        self._events = events or Events()
-        self._keep: Keep = lambda job: None
+        self._events = events
         self._clock = _clock_ahead()
         self._stopping = False
 
-    def start(self, jobs: Sequence[ScheduledJob], keep: Keep, jitter_s: float) -> None:
+    def start(self, jobs: Sequence[ScheduledJob], keep: Callable[[ScheduledJob], None], jitter_s: float) -> None:
         """Begin with these jobs; `keep` is called for every run, when it begins and when it has ended."""
         # Imported here: the socket answers before there is anything to schedule.
         from apscheduler.executors.pool import ThreadPoolExecutor
@@ -95,11 +88,9 @@ class Scheduler:
 
         BaseTrigger.register(JitteredSchedule)
         self._keep = keep
-        self._scheduler = BackgroundScheduler(
-            executors={"default": ThreadPoolExecutor(1), SCANS: ThreadPoolExecutor(1)},
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-            timezone=UTC,
-        )
+        executors = {"default": ThreadPoolExecutor(1), SCANS: ThreadPoolExecutor(1)}
+        never_too_late = {"misfire_grace_time": None}
+        self._scheduler = BackgroundScheduler(executors=executors, job_defaults=never_too_late, timezone=UTC)
         self._scheduler.start()
         now, zone = datetime.now(UTC), local_zone()
         for nth, job in enumerate(jobs):
