@@ -217,12 +217,9 @@ class Watcher:
     def _look(self) -> None:
         """Look at what is polled, at what is not there yet, and in turn at all others."""
         with self._lock:
-            due = {
-                ns: watched for ns, watched in self._watched.items()
-                if (self._poll_due(watched) if watched.polling else not watched.watches)
-            }  # fmt: skip
-            due |= {watched.workspace.ns: watched for watched in self._next_in_turn()}
-            changed = tuple(ns for ns, watched in due.items() if watched.polling or self._attend(watched))
+            due = [one for one in self._watched.values() if (self._poll_due(one) if one.polling else not one.watches)]
+            look_at = dict.fromkeys([*due, *self._next_in_turn()])
+            changed = tuple(one.workspace.ns for one in look_at if one.polling or self._attend(one))
         if changed:
             self._rescan(changed)
 
