@@ -58,12 +58,7 @@ for _request in (methods.OutlineSymbolRequest, methods.OutlineFileRequest, metho
 
 async def _ask_outline(ctx: HandlerContext, index: WorkspaceIndex, ask: Callable[[Outline], T]) -> T:
     """Wait for the outline's thread; a first read of many sources reports how far it is."""
-
-    def progress() -> tuple[str, int, int] | None:
-        state = ctx.outlines.progress
-        return ("outline", *state) if state else None
-
-    return await wait_reporting(ctx.outlines.ask(index, ask), progress, ctx.answer.report)
+    return await wait_reporting(ctx.outlines.ask(index, ask), lambda: ctx.outlines.progress, ctx.answer.report)
 
 
 def _path_in(outline: Outline, index: WorkspaceIndex, path: str, cwd: str) -> str:

@@ -91,8 +91,8 @@ class CodeOutlines:
     def __init__(self, settings: OutlineSettings, stores: Stores) -> None:
         self.settings = settings
         self.on = settings.enabled
-        self.progress: tuple[int, int] | None = None
-        """How far a long read is: done, total."""
+        self.progress: tuple[str, int, int] | None = None
+        """How far a long read is, as a caller is told: its phase, done, total."""
         self._stores = stores
         self._kept: dict[str, _WorkspaceOutline] = {}
         self._due: set[str] = set()
@@ -171,7 +171,7 @@ class CodeOutlines:
 
     def _refresh(self, kept: _WorkspaceOutline) -> None:
         def report(read: int, total: int) -> None:
-            self.progress = (read, total)
+            self.progress = ("outline", read, total)
             if self._stopping.is_set():
                 raise Stopping
 
