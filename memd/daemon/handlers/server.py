@@ -138,7 +138,7 @@ def _status(ctx: HandlerContext) -> Result:
         "vectors_per_s": ctx.embedding.backlog.rate,
         "eta_s": ctx.embedding.backlog.eta_s,
         "embedded": ctx.stores.embedded,
-        "subscriptions": len(ctx.subscriptions) + len(ctx.events.watching),
+        "subscriptions": len(ctx.subscriptions.all) + len(ctx.events.watching.all),
         "memory_mb": memory_mb(),
         "children": [{"module": module, "pid": pid, "memory_mb": memory_of(pid)} for module, pid in running_children()],
         "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],

@@ -132,9 +132,6 @@ class Outboxes(Generic[O]):
         self.all: dict[int, O] = {}
         """Replaced, never changed: the writer reads it from its own thread."""
 
-    def __len__(self) -> int:
-        return len(self.all)
-
     def add(self, outbox: O) -> int:
         """Begin to tell its connection, which ends it by the number that is returned; Busy when there are too many."""
         connection = outbox.connection
