@@ -30,10 +30,8 @@ from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
 MAX_SKIPPED = 50
-FOLLOWED = ("embedding", "search", "rules", "vectors")
-"""The sections that hold at once."""
-READ_ANEW = ("hooks",)
-"""The sections that whoever needs them reads for each call."""
+FOLLOWED = ("embedding", "search", "rules", "vectors", "hooks")
+"""The sections that hold at once; those of hooks are read for each call by whoever needs them."""
 COUNTS = ("files", "memories", "chunks", "vectors", "pending_vectors")
 
 
@@ -73,12 +71,12 @@ async def follow_config(ctx: HandlerContext) -> dict[str, Any]:
         moved = await _follow_workspaces(ctx, settings.workspaces)
         if set(settings.workspaces) != {index.workspace for index in ctx.stores.indexes.values()}:
             changed.append("workspace")
-        followed = {name: getattr(settings, name) for name in (*FOLLOWED, *READ_ANEW)}
+        followed = {name: getattr(settings, name) for name in FOLLOWED}
         ctx.config.settings = replace(ctx.settings, **followed)
     ctx.config.rules = rules_of(settings.rules, ctx.health)
     ctx.embedding.change(settings.embedding)
     ctx.embedding.change_vectors(settings.vectors)
-    waiting = [name for name in changed if name.split(".")[0] not in (*FOLLOWED, *READ_ANEW)]
+    waiting = [name for name in changed if name.split(".")[0] not in FOLLOWED]
     return {"changed": [*changed, *moved], "restart": waiting}
 
 
