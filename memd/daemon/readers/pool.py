@@ -140,10 +140,9 @@ class ReaderPool:
 
     def _state(self) -> DaemonState:
         stores = self._stores
-        indexes, model, former, foreign, engine = parts = (
-            stores.indexes, stores.model, stores.former, stores.multilingual, stores.engine,
-        )  # fmt: skip
+        parts = stores.indexes, stores.model, stores.former, stores.multilingual, stores.engine
         if not self._last_state or any(one is not other for one, other in zip(parts, self._last_state, strict=False)):
+            indexes, model, former, foreign, engine = parts
             workspaces = tuple((index.id, index.workspace, index.remote) for index in indexes.values())
             models = _followed(model), _followed(former), _followed(foreign)
             address = engine.address if engine is not None else None
