@@ -139,7 +139,7 @@ class RpcSession:
         await self._open()
         if self.daemon is None and (asked.method not in UNGREETED or (self._bind and asked.method != "hello")):
             return await self._ask_and_greet(asked)
-        call_id, line = self._line(asked.method, asked.params)
+        call_id, line = self._line(asked)
         asked.in_doubt = asked.known.writes
         await self._through_link("send", line)
         return await self._receive(call_id, asked)
@@ -151,7 +151,7 @@ class RpcSession:
             await self._greet()
             await self._replace_outdated()
             return await self._once(asked)
-        call_id, line = self._line(asked.method, asked.params)
+        call_id, line = self._line(asked)
         await self._greet(line)
         return await (self._once(asked) if await self._replace_outdated() else self._receive(call_id, asked))
 
@@ -166,18 +166,17 @@ class RpcSession:
         """Whether a hub is asked, at an address of the web."""
         return self.path.startswith(("http://", "https://"))
 
-    def _line(self, method: str, params: dict[str, Any] | None) -> tuple[int, bytes]:
+    def _line(self, asked: Call) -> tuple[int, bytes]:
         self._last_id += 1
-        return self._last_id, wire.encode_request(self._last_id, method, params)
+        return self._last_id, wire.encode_request(self._last_id, asked.method, asked.params)
 
-    async def _receive(self, call_id: int, asked: Call | None = None) -> dict[str, Any]:
+    async def _receive(self, call_id: int, asked: Call) -> dict[str, Any]:
         """Read until the answer to `call_id` has come."""
-        patience = (asked and asked.patience) or self._timeout
         while call_id not in self._early:
-            message = wire.decode(await self._through_link("line", patience))
+            message = wire.decode(await self._through_link("line", asked.patience))
             if not isinstance(message, dict):
                 raise MemdError("the daemon sent something that is not an answer", "restart it: memd restart")
-            if message.get("method") == "progress" and asked and asked.on_progress:
+            if message.get("method") == "progress" and asked.on_progress:
                 asked.on_progress(message["params"])
             elif "method" not in message:
                 # An error without an id is about a line that could not be read, and only ours was sent.
@@ -185,8 +184,7 @@ class RpcSession:
             else:
                 self._keep(message)
         answer = self._early.pop(call_id)
-        if asked:
-            asked.in_doubt = False
+        asked.in_doubt = False
         if "error" in answer:
             wire.raise_error(answer["error"])
         return dict(answer["result"])
@@ -248,9 +246,10 @@ class RpcSession:
 
     async def _greet(self, along: bytes = b"") -> str:
         """The version of the daemon; `along` is a call that goes in the same write, after the greeting."""
-        hello_id, hello = self._line("hello", self._greeting())
+        asked = Call("hello", self._greeting(), self._who, None, self._timeout)
+        hello_id, hello = self._line(asked)
         await self._through_link("send", hello + along)
-        self.daemon = await self._receive(hello_id)
+        self.daemon = await self._receive(hello_id, asked)
         return str(self.daemon.get("version"))
 
     def _call_params(self, method: str, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
