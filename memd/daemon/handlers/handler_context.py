@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -133,7 +132,6 @@ class HandlerContext:
         self.outlines = CodeOutlines(settings.outline, stores)
         self.code_names = CodeNames()
         self.mcp = McpSessions()
-        self.pid = os.getpid()
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.began = time.monotonic()
         self.expressions = asyncio.Semaphore(EXPRESSIONS)

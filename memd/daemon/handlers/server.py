@@ -1,6 +1,7 @@
 """The daemon itself: `hello`, `ping`, `status`, `reload`, `shutdown`; and `mcp.open`, after which MCP is spoken."""
 
 import asyncio
+import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
@@ -45,7 +46,7 @@ async def hello(ctx: HandlerContext, request: methods.HelloRequest, call: Incomi
     return {
         "protocol": PROTOCOL,
         "version": __version__,
-        "pid": ctx.pid,
+        "pid": os.getpid(),
         "capabilities": list(METHODS),
         "limits": limits,
         "bound": (bound := call.connection.bound) or None,
@@ -125,7 +126,7 @@ def _status(ctx: HandlerContext) -> Result:
     return {
         "proposals": proposals,
         "workspaces": rows,
-        "pid": ctx.pid,
+        "pid": os.getpid(),
         "readers": ctx.readers.pids,
         "version": __version__,
         "protocol": PROTOCOL,
