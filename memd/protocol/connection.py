@@ -17,6 +17,8 @@ BACKLOG = 1024
 """How many callers may wait at the socket."""
 HANDED_SOCKET = "MEMD_HANDED_SOCKET"
 """The variable by which `memd restart` hands a new daemon the socket at which callers wait: `DESCRIPTOR:INODE`."""
+LOCAL_PEERCRED = 1
+"""The option by which macOS and the BSDs tell of the other end."""
 MAX_REPLY = 1 << 28
 """More than any answer; a daemon that sends this much without a newline is not ours."""
 
@@ -122,11 +124,24 @@ def _connect(link: _socket.socket, path: str, deadline: float) -> None:
 
 def _check_owner(link: _socket.socket, path: str) -> None:
     """Tell nothing to a daemon that another user runs."""
-    # LOCAL_PEERCRED of macOS, which has the user in the same place.
-    level, option = (_socket.SOL_SOCKET, _socket.SO_PEERCRED) if hasattr(_socket, "SO_PEERCRED") else (0, 1)
-    owner = int.from_bytes(link.getsockopt(level, option, 128)[4:8], sys.byteorder)
-    if owner not in (os.getuid(), 0):
+    if (owner := peer_uid(link)) not in (os.getuid(), 0):
         raise UnsafePlace(f"uid {owner} listens at {path}, not you", f"look at it: ls -la {path}")
+
+
+def peer_uid(link: _socket.socket) -> int:
+    """The user at the other end of a Unix socket."""
+    if hasattr(_socket, "SO_PEERCRED"):
+        # The process, the user and the group.
+        return int.from_bytes(link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
+    return uid_of_xucred(link.getsockopt(0, LOCAL_PEERCRED, 128))
+
+
+def uid_of_xucred(data: bytes) -> int:
+    """The user in what macOS and the BSDs tell, which begins with the version of the structure, and the user."""
+    version, uid = (int.from_bytes(data[at : at + 4], sys.byteorder) for at in (0, 4))
+    if version != 0:
+        raise OSError(f"credentials of an unknown version {version}")
+    return uid
 
 
 def _not_there(path: str, error: OSError) -> MemdError:

@@ -30,7 +30,7 @@ from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import mirror
 from memd.indexer.store.own_stores import OwnStores
 from memd.models import Workspace
-from memd.protocol import start
+from memd.protocol import connection, start
 from tests.conftest import PATIENCE
 from tests.lab import Lab
 
@@ -38,10 +38,10 @@ from tests.lab import Lab
 def test_the_user_at_the_other_end_is_known_by_either_way():
     one, other = socket.socketpair(socket.AF_UNIX)
     with one, other:
-        assert system.peer_uid(one) == os.getuid()
-    assert system.uid_of_xucred(struct.pack("=2I", 0, 501) + bytes(68)) == 501
+        assert connection.peer_uid(one) == os.getuid()
+    assert connection.uid_of_xucred(struct.pack("=2I", 0, 501) + bytes(68)) == 501
     with pytest.raises(OSError, match="unknown version 7"):
-        system.uid_of_xucred(struct.pack("=2I", 7, 501))
+        connection.uid_of_xucred(struct.pack("=2I", 7, 501))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")

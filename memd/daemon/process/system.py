@@ -5,7 +5,6 @@ import ctypes
 import os
 import resource
 import socket
-import struct
 import sys
 import threading
 from contextlib import suppress
@@ -13,10 +12,6 @@ from pathlib import Path
 
 from memd.protocol.connection import HANDED_SOCKET
 
-PEER = struct.Struct("3i")
-"""Process, user and group, as Linux tells them of the other end of a socket."""
-XUCRED, LOCAL_PEERCRED = struct.Struct("=2I"), 1
-"""The beginning of what macOS and the BSDs tell: the version of the structure, and the user."""
 PROC = Path("/proc")
 NICE = 10
 """The priority of threads whose work nobody waits for."""
@@ -27,20 +22,6 @@ HEAP_LIMITS = {
 }
 """Limits of freed memory that glibc may keep: a limit's name in the environment, its number for `mallopt`, its value.
 By itself glibc keeps a heap for every thread, which grows with each edit: after 2,000 edits 56 MB of 89 were free."""
-
-
-def peer_uid(connection: socket.socket) -> int:
-    """The user at the other end of a Unix socket."""
-    if hasattr(socket, "SO_PEERCRED"):
-        return int(PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size))[1])
-    return uid_of_xucred(connection.getsockopt(0, LOCAL_PEERCRED, 128))
-
-
-def uid_of_xucred(data: bytes) -> int:
-    version, uid = XUCRED.unpack_from(data)
-    if version != 0:
-        raise OSError(f"credentials of an unknown version {version}")
-    return int(uid)
 
 
 def memory_mb() -> float:

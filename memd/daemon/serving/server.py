@@ -12,10 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from memd.config.schema import ServerSettings
-from memd.daemon.process.system import peer_uid
 from memd.errors import Busy, MemdError, TooLarge
 from memd.protocol import wire
-from memd.protocol.connection import BACKLOG
+from memd.protocol.connection import BACKLOG, peer_uid
 from memd.protocol.wire import MAX_REQUEST, RateLimit, RpcRequest
 
 log = logging.getLogger("memd.server")
