@@ -22,7 +22,6 @@ FILE_RELATIONS = get_args(methods.FileRelation)
 FACTS = ("kind", "tags", "priority", "importance", "pinned", "ttl", "tier")
 """The facts that a caller of `put` may declare about a memory."""
 NEVER = "none"
-Retag = methods.TagRenameRequest | methods.TagRmRequest
 MAX_DORMANT = 200
 """Dormant memories that `gc` lists."""
 
@@ -245,18 +244,10 @@ async def _add_file(writer: WorkspaceWriter, key: str, entry: str) -> Result:
 shows(methods.TagListRequest, keys.tags)
 
 
-@handles(methods.TagRenameRequest)
-async def tag_rename(ctx: HandlerContext, request: methods.TagRenameRequest, call: IncomingCall) -> Result:
-    return await _retag(ctx, request, "tag.rename", sections.tag_name(request.to))
-
-
-@handles(methods.TagRmRequest)
-async def tag_rm(ctx: HandlerContext, request: methods.TagRmRequest, call: IncomingCall) -> Result:
-    return await _retag(ctx, request, "tag.rm", None)
-
-
-async def _retag(ctx: HandlerContext, request: Retag, what: str, new: str | None) -> Result:
+async def retag(ctx: HandlerContext, request: methods.Retagging, call: IncomingCall) -> Result:
     """Change every file of which a memory has the tag, as one action."""
+    new = sections.tag_name(request.to) if isinstance(request, methods.TagRenameRequest) else None
+    what = "tag.rename" if new else "tag.rm"
     writer, old = workspace_writer(ctx, request), request.tag.strip().lstrip("#")
     await ctx.catch_up()
     if await writer.repeated():
@@ -270,6 +261,10 @@ async def _retag(ctx: HandlerContext, request: Retag, what: str, new: str | None
         return {**writer.untouched(old), "paths": paths, "dry_run": True, "diff": diff}
     done = await writer.write(what, old, *(FileChange(path, edit=edit) for path, edit in edits.items()))
     return {**done, "dry_run": False, "diff": diff}
+
+
+for _request in (methods.TagRenameRequest, methods.TagRmRequest):
+    handles(_request)(retag)
 
 
 def _retag_edit(path: str, old: str, new: str | None) -> safe_write.Edit:
