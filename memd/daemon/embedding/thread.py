@@ -321,7 +321,6 @@ class Embedding:
         # Kept across tries: what fails below may be the ledger, and a model is a hundred megabytes.
         embedder = self._loaded = self._loaded or self._load(self.settings)
         self._use(embedder, self.settings)
-        self.recount()
         changing = self.stores.former is not None or self._load_former()
         self._note_switch(embedder, changing)
         self._tell("making")
@@ -336,6 +335,7 @@ class Embedding:
         self._write(self.stores.use_model, embedder, settings.source)
         self._used, self._swept = settings, False
         self._tell_server()
+        self.recount()
 
     def _leave_replaced(self) -> None:
         """Load a server's model anew if it has another one: its questions do not match the vectors that are there."""
@@ -384,7 +384,6 @@ class Embedding:
         if row is None or (embedder := self._load_known(row)) is None:
             return False
         self._use(embedder, self.settings.with_source(row["source"]))
-        self.recount()
         self.phase, self.note = "ready", ""
         return True
 
