@@ -82,7 +82,9 @@ def trusts(ctx: HandlerContext, who: str) -> bool:
 
 async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, params: dict[str, Any]) -> None:
     """Keep a write of someone who is not trusted as a proposal, and raise Proposed; anything else passes."""
-    if not _changes(method, request) or trusts(ctx, request.who):
+    # To decide about a proposal is a person's alone anyway.
+    changes = not method.reads and isinstance(request, Signed) and not isinstance(request, Deciding) and request.changes
+    if not changes or trusts(ctx, request.who):
         return
     if method.about_daemon or any(parameter.opened for parameter in parameters_of(method.name).values()):
         # A proposal is kept in one workspace, and what a file says may have changed when it is accepted.
@@ -94,8 +96,3 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     number = await ctx.write(ctx.stores.ledger.transact, actions.add_proposal, *proposal)
     why = f"it is not written yet: as proposal {number} it waits until a person accepts it"
     raise Proposed(why, f"a person decides: memd proposal accept {number}, or reject")
-
-
-def _changes(method: Method, request: Any) -> bool:
-    """Whether a call changes a workspace; to decide about a proposal is a person's alone anyway."""
-    return not method.reads and isinstance(request, Signed) and not isinstance(request, Deciding) and request.changes
