@@ -18,6 +18,8 @@ from memd.protocol.connection import MAX_REPLY, Closed, silent
 from memd.version import __version__
 
 RPC = "/rpc"
+HEADERS = {"Content-Type": "application/json", "User-Agent": f"memd/{__version__}"}
+"""The same in every request."""
 IDLE_SECONDS = 30.0
 """A connection that was idle for longer is opened anew: the hub, or a proxy before it, may be about to close it."""
 
@@ -47,13 +49,8 @@ class HttpConnection:
             self._http.close()
         if self._http.sock is None:
             self._connect()
-        headers = {
-            "Authorization": f"Bearer {self._token}",
-            "Content-Type": "application/json",
-            "User-Agent": f"memd/{__version__}",
-        }
         try:
-            self._http.request("POST", self._path, data, headers)
+            self._http.request("POST", self._path, data, {"Authorization": f"Bearer {self._token}", **HEADERS})
         except TimeoutError:
             raise silent(self._timeout) from None
         except (OSError, HTTPException):
