@@ -75,8 +75,10 @@ Ts = TypeVarTuple("Ts")
 Result = dict[str, Any]
 InWorkspace = Scoped | OneWorkspace
 """A request that says which workspaces it is about."""
+HowFar = tuple[str, int, int] | None
+"""The phase, how much of it is done, and how much there is to do; None while that is not known."""
 ReportProgress = Callable[[str, int, int], Awaitable[None]]
-"""Takes the phase, how much of it is done, and how much there is to do."""
+"""Takes these three."""
 
 
 @dataclass(slots=True)
@@ -335,7 +337,7 @@ class HandlerContext:
     ) -> IngestReport:
         """Compare every file with the ledger, and wait until what differs is indexed."""
 
-        def progress() -> tuple[str, int, int] | None:
+        def progress() -> HowFar:
             job = self.worker.importing
             return ("text", job.done, job.total) if job is not None else None
 
@@ -420,9 +422,7 @@ class AwaitedWrite(Future[T]):
         return self._call.begun
 
 
-async def wait_reporting(
-    future: Future[T], progress: Callable[[], tuple[str, int, int] | None], report: ReportProgress | None
-) -> T:
+async def wait_reporting(future: Future[T], progress: Callable[[], HowFar], report: ReportProgress | None) -> T:
     """Wait for a result; meanwhile report how far it is, to a caller that wants to know."""
     waiting = asyncio.wrap_future(future)
     while report and not waiting.done():

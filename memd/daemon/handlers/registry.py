@@ -16,6 +16,8 @@ __all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "
 
 R = TypeVar("R", bound=Request)
 Handler = Callable[[HandlerContext, R, IncomingCall], Awaitable[Result]]
+View = Callable[..., Result]
+"""Takes the stores, the indexes of some workspaces, and what is asked of them."""
 
 HANDLERS: dict[type[Request], Handler[Any]] = {}
 WITHOUT_LEDGER: dict[type[Request], Handler[Any]] = {}
@@ -27,7 +29,7 @@ def handles(request: type[R], without_ledger: bool = False) -> Callable[[Handler
     return partial((WITHOUT_LEDGER if without_ledger else HANDLERS).setdefault, request)
 
 
-def shows(request: type[Request], view: Callable[..., Result], *fields: str, linked: bool = False) -> None:
+def shows(request: type[Request], view: View, *fields: str, linked: bool = False) -> None:
     """Have a method answered by a view of the workspaces that are meant, given these fields of the request."""
     declared = get_type_hints(request)
     assert all(field in declared for field in fields), f"{request.__name__} has no such field"
@@ -40,9 +42,7 @@ def shows(request: type[Request], view: Callable[..., Result], *fields: str, lin
     HANDLERS[request] = answer
 
 
-async def from_view(
-    ctx: HandlerContext, request: InWorkspace, view: Callable[..., Result], *args: Any, linked: bool = False
-) -> Result:
+async def from_view(ctx: HandlerContext, request: InWorkspace, view: View, *args: Any, linked: bool = False) -> Result:
     """A view's answer about some workspaces; `linked`: once their edges follow from the changes so far."""
     indexes = await ctx.current_indexes(request, linked)
     return {"ns": namespaces(indexes), **await ctx.read_elsewhere(view, ctx.stores, indexes, *args)}
