@@ -12,6 +12,7 @@ from memd.daemon.handlers.handler_context import HandlerContext, Result
 from memd.daemon.serving.server import ClientConnection
 from memd.errors import Proposed, Refused
 from memd.indexer.record import actions, history
+from memd.models import JsonObject
 from memd.notes import secrets
 from memd.protocol.methods.base import Asking, Method, Signed, parameters_of
 from memd.protocol.methods.proposals import Deciding
@@ -27,9 +28,7 @@ def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:
     connection.bound = ns
 
 
-def bound_params(
-    ctx: HandlerContext, connection: ClientConnection, method: Method, params: dict[str, Any]
-) -> dict[str, Any]:
+def bound_params(ctx: HandlerContext, connection: ClientConnection, method: Method, params: JsonObject) -> JsonObject:
     """The parameters with the connection's workspace; Refused where they name another one, or mean all of memd."""
     # Which folders a session may add is checked before.
     for_bound = method.for_bound or (method.name == ADD and connection.successor is not None)
@@ -80,7 +79,7 @@ def trusts(ctx: HandlerContext, who: str) -> bool:
     return server.trust == "write" or any(fnmatchcase(who, pattern) for pattern in known)
 
 
-async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, params: dict[str, Any]) -> None:
+async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, params: JsonObject) -> None:
     """Keep a write of someone who is not trusted as a proposal, and raise Proposed; anything else passes."""
     # To decide about a proposal is a person's alone anyway.
     changes = not method.reads and isinstance(request, Signed) and not isinstance(request, Deciding) and request.changes
