@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import fields, replace
+from operator import itemgetter
 from typing import Any
 
 from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
@@ -275,11 +276,8 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
 
 def _with_authors(ctx: HandlerContext, blocks: list[Result]) -> list[Result]:
     """Blocks with who wrote them."""
-    reader, places = ctx.stores.ledger.reader, ("path", "start_line", "end_line")
-    return [
-        block | history.authors_at(reader, ctx.stores.index(block["ns"]).id, *(block[name] for name in places))
-        for block in blocks
-    ]
+    reader, place = ctx.stores.ledger.reader, itemgetter("path", "start_line", "end_line")
+    return [block | history.authors_at(reader, ctx.stores.index(block["ns"]).id, *place(block)) for block in blocks]
 
 
 @handles(methods.ListRequest)
