@@ -45,8 +45,7 @@ async def reflect(ctx: HandlerContext, request: methods.ReflectRequest, call: In
     # What was shown just before counts.
     await asyncio.wrap_future(ctx.access_log.flush())
     # Not among the readers: it takes its time, and they are few.
-    run, who = asyncio.get_running_loop().run_in_executor, request.author
-    reports = [await run(None, ctx.reflection.reflect, ns, who, request.dry_run) for ns in names]
+    reports = [await asyncio.to_thread(ctx.reflection.reflect, ns, request.author, request.dry_run) for ns in names]
     return {"ns": list(names), "dry_run": request.dry_run, "workspaces": reports}
 
 
