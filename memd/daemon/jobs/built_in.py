@@ -212,9 +212,7 @@ class BuiltInJobs:
             before = actions.in_utc(datetime.now().astimezone() - timedelta(days))
             dropped = self.worker.submit(self.stores.ledger.transact, history.expire, before)
             done.append(f"{dropped.result()} former texts dropped")
-        if freed := self._give_back():
-            done.append(freed)
-        return ", ".join(done)
+        return ", ".join(filter(None, [*done, self._give_back()]))
 
     def _give_back(self) -> str:
         used, free, size = self.stores.ledger.pages()

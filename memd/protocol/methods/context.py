@@ -4,6 +4,8 @@ from typing import Annotated, Any, NotRequired
 
 from memd.protocol.methods import base
 
+TokenLimit = Annotated[int, base.between(-1, base.MAX_TOKENS)]
+
 
 class ContextResult(base.AcrossWorkspaces):
     """The answer of `context`."""
@@ -32,9 +34,7 @@ class ContextRequest(
     """Leave out what is worth less, from 0 to 1; not what is pinned."""
     min_spread: base.Share = 0.0
     """Leave out everything but pinned memories when the best and the worst differ by less."""
-    memory_tokens: Annotated[
-        Annotated[int, base.between(-1, base.MAX_TOKENS)] | None, base.unset("`context.memory_tokens` (400)")
-    ] = None
+    memory_tokens: Annotated[TokenLimit | None, base.unset("`context.memory_tokens` (400)")] = None
     """At most this many tokens of one memory; -1 for no limit."""
     no_edges: bool = False
     """Follow no edges from what was found; `context.edges = false` does the same for every call."""
