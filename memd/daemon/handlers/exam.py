@@ -196,10 +196,10 @@ def _chosen(stores: Stores) -> tuple[list[Probe], list[str]]:
     return probes, list(dict.fromkeys([*(probe.passage.text for probe in probes), *texts]))[:MOST_PASSAGES]
 
 
-async def _tried(ctx: HandlerContext, embedder: Embedder, probes: Sequence[Probe], passages: Sequence[str]) -> Result:
+async def _tried(ctx: HandlerContext, embedder: Embedder, probes: Sequence[Probe], passages: list[str]) -> Result:
     """How many probes find their passage among all, by the vectors of one model."""
     scale = await ctx.read(lambda: embedder.scale)
-    notes, ms_note = await _embedded(ctx, embedder, passages)
+    notes, ms_note = await _embedded(ctx, embedder, passages, question=False)
     asked, ms_question = await _embedded(ctx, embedder, [probe.query for probe in probes], question=True)
     own = [passages.index(probe.passage.text) for probe in probes]
     cosines = asked @ notes.T
@@ -210,9 +210,7 @@ async def _tried(ctx: HandlerContext, embedder: Embedder, probes: Sequence[Probe
     return {"name": embedder.name, "dims": embedder.dims, **found, **times, "scale": asdict(scale)}
 
 
-async def _embedded(
-    ctx: HandlerContext, embedder: Embedder, texts: Sequence[str], question: bool = False
-) -> tuple[Vectors, float]:
+async def _embedded(ctx: HandlerContext, embedder: Embedder, texts: list[str], question: bool) -> tuple[Vectors, float]:
     """The vectors, in parts so that others are answered in between, and the milliseconds that each took."""
     started, parts = time.perf_counter(), []
     for at in range(0, len(texts), AT_ONCE):
