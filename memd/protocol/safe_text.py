@@ -21,16 +21,11 @@ HIDDEN = (
 TAGS = ("\U000e0000", "\U000e0fff")
 """Tag characters and further selectors: whole sentences can hide in these."""
 
-
-def _table() -> dict[int, str]:
-    """The replacement of each unsafe character: control codes turn visible, hidden characters go."""
-    table = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
-    table |= dict.fromkeys(range(0x80, 0xA0), "\ufffd")
-    table |= {code: "" for first, last in HIDDEN for code in range(first, last + 1)}
-    return table | {0x7F: "\u2421", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
-
-
-_TABLE = _table()
+# The replacement of each unsafe character: control codes turn visible, hidden characters go.
+_TABLE = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
+_TABLE |= dict.fromkeys(range(0x80, 0xA0), "\ufffd")
+_TABLE |= {code: "" for first, last in HIDDEN for code in range(first, last + 1)}
+_TABLE |= {0x7F: "\u2421", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
 
 
 def neutralise(text: str) -> str:
