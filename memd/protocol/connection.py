@@ -110,6 +110,7 @@ def inherited() -> int:
 
 
 def _connect(link: _socket.socket, path: str, deadline: float) -> None:
+    look = f"look at it: ls -la {path}"
     while True:
         try:
             return link.connect(path)
@@ -118,8 +119,12 @@ def _connect(link: _socket.socket, path: str, deadline: float) -> None:
             if time.monotonic() > deadline:
                 raise Busy("the daemon has too many callers", "try again in a moment") from None
             time.sleep(0.01)
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+            raise NoDaemon("no daemon is running", "start it: memd start") from error
+        except PermissionError as error:
+            raise NoDaemon(f"you may not use the socket {path}", look) from error
         except OSError as error:
-            raise _not_there(path, error) from error
+            raise NoDaemon(f"the socket {path} cannot be used: {error.strerror or error}", look) from error
 
 
 def _check_owner(link: _socket.socket, path: str) -> None:
@@ -142,14 +147,6 @@ def uid_of_xucred(data: bytes) -> int:
     if version != 0:
         raise OSError(f"credentials of an unknown version {version}")
     return uid
-
-
-def _not_there(path: str, error: OSError) -> MemdError:
-    if isinstance(error, FileNotFoundError | ConnectionRefusedError | NotADirectoryError):
-        return NoDaemon("no daemon is running", "start it: memd start")
-    if isinstance(error, PermissionError):
-        return NoDaemon(f"you may not use the socket {path}", f"look at it: ls -la {path}")
-    return NoDaemon(f"the socket {path} cannot be used: {error.strerror or error}", f"look at it: ls -la {path}")
 
 
 def silent(seconds: float) -> NoDaemon:

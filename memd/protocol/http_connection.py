@@ -7,13 +7,13 @@ import os
 import ssl
 import stat
 import time
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from memd.config import paths
 from memd.config.addresses import is_loopback_host
-from memd.errors import Busy, MemdError, NoDaemon, Refused, UnsafePlace, UsageError
+from memd.errors import Busy, NoDaemon, Refused, UnsafePlace, UsageError
 from memd.protocol.connection import MAX_REPLY, Closed, silent
 from memd.version import __version__
 
@@ -87,14 +87,11 @@ class HttpConnection:
             raise Closed from None
         self._used = time.monotonic()
         if response.headers.get_content_type() != "application/json":
-            raise self._not_a_hub(response)
+            said = f"{self._url} answered {response.status} {response.reason}"
+            if response.status in (502, 503, 504):
+                raise Busy(said, "the hub, or the proxy before it, is overloaded or just starting: try again")
+            raise NoDaemon(said, "is it the address of a hub?")
         return body.splitlines()
-
-    def _not_a_hub(self, response: HTTPResponse) -> MemdError:
-        said = f"{self._url} answered {response.status} {response.reason}"
-        if response.status in (502, 503, 504):
-            return Busy(said, "the hub, or the proxy before it, is overloaded or just starting: try again")
-        return NoDaemon(said, "is it the address of a hub?")
 
 
 def _checked(url: str) -> SplitResult:
