@@ -18,7 +18,6 @@ class Lock:
     """Held from before the stores open until after they close; the kernel lets go of it when the process dies."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
