@@ -220,9 +220,9 @@ class Hints:
         change.event = min(change.event, self._in_progress.get(key, self._events))
 
     @property
-    def oldest(self) -> float | None:
-        """When the longest waiting one was first seen."""
-        return min((change.first for change in self.changes.values()), default=None)
+    def oldest(self) -> float:
+        """When the longest waiting one was first seen; infinite when there is none."""
+        return min((change.first for change in self.changes.values()), default=float("inf"))
 
     def seconds_until_due(self) -> float:
         """Seconds until a path has settled; infinite when there is none."""

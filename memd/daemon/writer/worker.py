@@ -155,9 +155,8 @@ class Worker:
     def lag_ms(self) -> float:
         """How long the oldest change that is not yet searchable has waited."""
         with self._wake:
-            since = [part.jobs[0].started for part in self._imports]
-            since += [self._hints.oldest] if self._hints.oldest is not None else []
-            return max(0.0, round((time.monotonic() - min(since)) * 1000, 1)) if since else 0.0
+            since = min([self._hints.oldest, *(part.jobs[0].started for part in self._imports)])
+            return max(0.0, round((time.monotonic() - since) * 1000, 1))
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
