@@ -228,10 +228,8 @@ def _place(value: Any) -> ExpectedAnswer:
 
 def cover(hits: Iterable[Hit], expected: tuple[ExpectedAnswer, ...]) -> list[frozenset[int]]:
     """Which of the expected things each hit is; a hit that is too long to be read covers nothing."""
-    return [
-        frozenset(nth for nth, one in enumerate(expected) if len(hit.text) <= LONGEST and one.matches(hit))
-        for hit in hits
-    ]
+    places = list(enumerate(expected))
+    return [frozenset(nth for nth, one in places if len(hit.text) <= LONGEST and one.matches(hit)) for hit in hits]
 
 
 # --- probes: questions that are made from the notes ---------------------------------------------------------
@@ -409,11 +407,8 @@ def _report(
     asked: Sequence[ExamQuestion | Probe], categories: list[str], answers: Answers, scored: list[Figures], near: str
 ) -> JsonObject:
     """What both reports have; missed is what has 0 of the figure `near`: few read on below the fifth hit."""
-    misses = [
-        {**one.shown, "rank": answer.rank(one.answered_by), "first": answer.first}
-        for one, answer, figures in zip(asked, answers, scored, strict=True)
-        if not figures[near]
-    ]
+    missed = [(one, answer) for one, answer, figures in zip(asked, answers, scored, strict=True) if not figures[near]]
+    misses = [{**one.shown, "rank": answer.rank(one.answered_by), "first": answer.first} for one, answer in missed]
     times = [answer.ms for answer in answers]
     by_category = sorted(grouped(zip(categories, scored, strict=True)).items())
     lengths = [len(hit.text) for answer in answers for hit in answer.hits[:TURN_DEPTH]]
