@@ -176,11 +176,9 @@ class Scheduler:
         """The job as results have it, with the time of its next run."""
         planned = self._scheduler.get_job(job.name)
         following = planned.next_run_time if planned else None
-        return {
-            "name": job.name, "schedule": job.when, "last": job.last, "took_ms": job.took_ms,
-            "result": job.result, "running": job.running,
-            "next": following.astimezone(UTC).isoformat(timespec="seconds") if following else None,
-        }  # fmt: skip
+        due = following.astimezone(UTC).isoformat(timespec="seconds") if following else None
+        ran = {name: getattr(job, name) for name in ("last", "took_ms", "result", "running")}
+        return {"name": job.name, "schedule": job.when, **ran, "next": due}
 
 
 def _clock_ahead() -> float:
