@@ -152,16 +152,13 @@ def _status(ctx: HandlerContext) -> Result:
 
 def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
     reader = ctx.stores.ledger.reader
-    counts = catalog.counts(reader, index.id) | {
-        "vectors": ctx.stores.vector_count(index), "pending_vectors": ctx.missing_vectors(index)
-    }  # fmt: skip
+    vectors = {"vectors": ctx.stores.vector_count(index), "pending_vectors": ctx.missing_vectors(index)}
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     problems = catalog.problems(reader, index.id)
     last_exam, exam_before = [*overview.exam_trend(reader, index.id, 2), None, None][:2]
-    return _workspace(ctx, index, counts, problems) | {
-        "last_change": changed[0] if changed else None, "exam": {"last": last_exam, "before": exam_before},
-        "languages": _languages(ctx, index),
-    }  # fmt: skip
+    exams = {"last": last_exam, "before": exam_before}
+    known = {"last_change": changed[0] if changed else None, "exam": exams, "languages": _languages(ctx, index)}
+    return _workspace(ctx, index, catalog.counts(reader, index.id) | vectors, problems) | known
 
 
 def _workspace(ctx: HandlerContext, index: OwnIndex, counts: dict[str, int], problems: catalog.Problems) -> Result:
