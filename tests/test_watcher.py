@@ -333,9 +333,8 @@ def test_descriptors_above_a_thousand_are_watched_too(tmp_path: Path) -> None:
 
 
 def test_a_thread_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     health = Health()
-    health.watch_threads()
+    monkeypatch.setattr(threading, "excepthook", health.thread_died)
 
     def fail() -> None:
         raise RuntimeError("nobody expects this")

@@ -108,7 +108,7 @@ class App:
 
     def _start_writer(self) -> None:
         self.ctx = HandlerContext(self.settings, self.stores, self._loop, self.stop_soon)
-        self.ctx.health.watch_threads()
+        threading.excepthook = self.ctx.health.thread_died
         self._stack.callback(self.ctx.outlines.stop)
         self.maintenance = IndexMaintenance(self.ctx.worker, self.ctx.embedding)
         self.worker = self.ctx.worker

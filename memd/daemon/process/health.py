@@ -53,11 +53,8 @@ class Health:
         with self._lock:
             return self._troubles.pop((what, cause), None) is not None
 
-    def watch_threads(self) -> None:
-        """From now on a thread that dies of an error is a trouble with its name."""
-        threading.excepthook = self._thread_died
-
-    def _thread_died(self, death: threading.ExceptHookArgs) -> None:
+    def thread_died(self, death: threading.ExceptHookArgs) -> None:
+        """A thread that dies of an error is a trouble with its name; for `threading.excepthook`."""
         if death.exc_type is SystemExit or death.exc_value is None:
             return
         name = death.thread.name if death.thread else "of unknown name"
