@@ -40,6 +40,8 @@ from memd.notes.merging import IncomingFile
 
 log = logging.getLogger("memd.tasks")
 
+Indexing = IngestReport | IndexingJob
+"""What an import did, or the job that will tell."""
 NOTES_FORMAT = "notes_format"
 """The ledger's setting that says by which `FORMAT` the notes were parsed."""
 
@@ -70,9 +72,7 @@ def _keep_documents(stores: OwnStores) -> None:
     documents.keep_only(index.workspace.root / path for index, path in files if is_document(path))
 
 
-def scan_workspaces(
-    worker: Worker, names: tuple[str, ...] = (), options: IndexingOptions = PLAIN
-) -> IngestReport | IndexingJob:
+def scan_workspaces(worker: Worker, names: tuple[str, ...] = (), options: IndexingOptions = PLAIN) -> Indexing:
     """Compare every file with the ledger and import what differs; without names, in all workspaces."""
     known = worker.stores.indexes
     # One of several may have been removed since; the only one that was named must be there.
@@ -84,13 +84,13 @@ def scan_workspaces(
     return job
 
 
-def reread_files(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
+def reread_files(worker: Worker, ns: str, paths: Sequence[str]) -> Indexing:
     """Read some files whatever their stamps say, and compare the text index: they have a word that it lacks."""
     worker.repair_text(worker.stores.index(ns))
     return worker.enqueue(ns, list(paths), {}, IndexingOptions(deep=True), IndexingJob())
 
 
-def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> IngestReport | IndexingJob:
+def read_files_first(worker: Worker, ns: str, paths: Sequence[str]) -> Indexing:
     """Index some files before whatever else an import has to do; what vanished comes before them, as in a scan."""
     index = worker.stores.index(ns)
     seen = scan(index.workspace)
