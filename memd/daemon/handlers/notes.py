@@ -125,14 +125,10 @@ async def recent(ctx: HandlerContext, request: methods.RecentRequest, call: Inco
     kept = sections.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
     kept = await ctx.read(lambda: [_with_authors(ctx.stores, index, entry) for entry in kept])
-    return {
-        **index.place,
-        "role": request.role,
-        "entries": [_row(entry) for entry in kept],
-        "left_out": left_out,
-        "tokens": sum(entry.tokens for entry in kept),
-        "text": sections.render(kept, roles or tuple(dict.fromkeys(entry.role for entry in kept)), left_out, budget),
-    }
+    text = sections.render(kept, roles or tuple(dict.fromkeys(entry.role for entry in kept)), left_out, budget)
+    entries, tokens = [_row(entry) for entry in kept], sum(entry.tokens for entry in kept)
+    found = {"entries": entries, "left_out": left_out, "tokens": tokens, "text": text}
+    return {**index.place, "role": request.role, **found}
 
 
 def _changed_since(index: WorkspaceIndex, first: str) -> list[str]:
