@@ -282,13 +282,10 @@ def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Ite
 def _hit(row: dict[str, Any], index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
     """A hit as `query` gives it, without what only a ranking can say."""
     same = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
-    return {
-        **index.place,
-        **{name: row[name] for name in same},
-        "key": lookup.key_of(row["stem"], row["path"], row["slug"], shared),
-        "heading": " › ".join(part for part in json.loads(row["heading"]) if part),
-        "tags": json.loads(row["tags"]),
-    }
+    hit = {**index.place, **{name: row[name] for name in same}}
+    key = lookup.key_of(row["stem"], row["path"], row["slug"], shared)
+    heading = " › ".join(part for part in json.loads(row["heading"]) if part)
+    return {**hit, "key": key, "heading": heading, "tags": json.loads(row["tags"])}
 
 
 def _deliver(found: list[tuple[Match, dict[str, Any]]], clock: str) -> None:
