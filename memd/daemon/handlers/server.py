@@ -43,15 +43,10 @@ async def hello(ctx: HandlerContext, request: methods.HelloRequest, call: Incomi
     call.connection.mask_secrets |= request.mask_secrets
     per_second = ctx.settings.server.calls_per_second
     limits = {"request_bytes": MAX_REQUEST, "hits": MAX_HITS, "query_chars": MAX_QUERY, "calls_per_second": per_second}
-    return {
-        "protocol": PROTOCOL,
-        "version": __version__,
-        "pid": os.getpid(),
-        "capabilities": list(METHODS),
-        "limits": limits,
-        "bound": (bound := call.connection.bound) or None,
-        "along": list(ctx.along(bound, hooks=True)) if bound else [],
-    }
+    bound = call.connection.bound
+    along = list(ctx.along(bound, hooks=True)) if bound else []
+    about = {"protocol": PROTOCOL, "version": __version__, "pid": os.getpid(), "capabilities": list(METHODS)}
+    return {**about, "limits": limits, "bound": bound or None, "along": along}
 
 
 @handles(methods.PingRequest)
@@ -198,14 +193,10 @@ def _model_status(ctx: HandlerContext, foreign: bool) -> Result:
     if ctx.stores.model is not None:
         embedder = ctx.stores.model.embedder
         known = {name: getattr(embedder, name) for name in known} | {"scale": asdict(embedder.scale)}
-    return {
-        "provider": ctx.settings.embedding.provider,
-        "state": ctx.embedding.phase,
-        **known,
-        "note": ctx.embedding.note,
-        "switch": asdict(ctx.embedding.switch) if ctx.embedding.switch is not None else None,
-        "multilingual": _multilingual_state(ctx, foreign),
-    }
+    state = {"provider": ctx.settings.embedding.provider, "state": ctx.embedding.phase, **known}
+    switch = asdict(ctx.embedding.switch) if ctx.embedding.switch is not None else None
+    multilingual = _multilingual_state(ctx, foreign)
+    return {**state, "note": ctx.embedding.note, "switch": switch, "multilingual": multilingual}
 
 
 def _multilingual_state(ctx: HandlerContext, needed: bool) -> str:
