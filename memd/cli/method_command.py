@@ -274,9 +274,6 @@ class DeclaredCommand:
         changed = self._changed.get(parameter.name)
         return isinstance(changed, ArgumentInfo) if changed else parameter.python_name in self._method.args
 
-    def _is_required(self, parameter: Parameter) -> bool:
-        return self._defaults.get(parameter.name, REQUIRED if parameter.required else None) is REQUIRED
-
     def _info(self, parameter: Parameter) -> ParameterInfo:
         made = typer.Argument() if self._is_argument(parameter) else typer.Option()
         info: ParameterInfo = copy(self._changed.get(parameter.name) or made)
@@ -303,13 +300,12 @@ class DeclaredCommand:
 
     def _default(self, parameter: Parameter) -> Any:
         """False, or True, for a switch; None for what was not typed."""
-        if self._is_required(parameter):
-            return REQUIRED
-        return self._defaults.get(parameter.name, parameter.default if parameter.type == "true or false" else None)
+        otherwise = parameter.default if parameter.type == "true or false" else None
+        return self._defaults.get(parameter.name, REQUIRED if parameter.required else otherwise)
 
     def _shown_default(self, parameter: Parameter) -> str | bool:
         """The help about leaving it out."""
-        if parameter.name in self._defaults or parameter.type == "true or false" or self._is_required(parameter):
+        if parameter.name in self._defaults or parameter.type == "true or false" or parameter.required:
             return parameter.name in self._defaults
         if parameter.unset:
             return parameter.unset not in EVIDENT and help_text(parameter.unset, capital=False)
