@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from memd.protocol.client import Client
-
 GREP_RESULTS = 10
 NOTHING, NOTHING_WHILE_DEGRADED = 1, 4
 
@@ -77,9 +75,9 @@ def parse_query(args: list[str]) -> TypedQuery | None:
 def answer_query(query: TypedQuery) -> int:
     query.check()
     with daemon_calls.connect(not query.args.get("no_start")) as client:
+        scope = daemon_calls.scope(client, query.args)
         # Whoever asks decides which day is today.
-        here = {"now": time.strftime("%Y-%m-%dT%H:%M"), **daemon_calls.scope(client, query.args)}
-        params = {**query.params(), **here}
+        params = {**query.params(), "now": time.strftime("%Y-%m-%dT%H:%M"), **scope}
         if query.format == "entries":
             result = daemon_calls.all_rows(client, "bus", params, query.args.get("limit"))
         else:
@@ -93,7 +91,8 @@ def answer_query(query: TypedQuery) -> int:
             return code
         _show_hits(query, found)
         if code and "role" in params:
-            _name_roles(client, params)
+            # Where no memory has the role at all, say which ones there are.
+            note_unknown_role(params["role"], client.call("list", {**scope, "limit": 1})["roles"])
     return code
 
 
@@ -120,12 +119,6 @@ def _note_cut(result: dict[str, Any]) -> None:
     if result.get("total", 0) > places:
         shown = f"{many} ({places} places)" if places > many else f"{many}"
         console.note(f"these are the best {shown}, the most that one answer has; narrow it with --since, --path")
-
-
-def _name_roles(client: Client, params: dict[str, Any]) -> None:
-    """Nothing was found; where no memory has the role at all, say which ones there are."""
-    where = {name: value for name, value in params.items() if name in ("ns", "cwd")}
-    note_unknown_role(params["role"], client.call("list", {**where, "limit": 1})["roles"])
 
 
 def note_unknown_role(role: str | None, known: dict[str, int]) -> None:
