@@ -109,7 +109,7 @@ class McpBridge:
                 elif fd == STDIN:
                     self._read_in()
                 elif self._link is not None:
-                    self._exchange(events)
+                    self._exchange(self._link, events)
             # A person may have stopped the daemon: none is started without a request.
             if self._link is None and (self._pending or self._to_daemon):
                 self._reopen()
@@ -177,16 +177,15 @@ class McpBridge:
 
     # --- the daemon's side --------------------------------------------------------------------------------
 
-    def _exchange(self, events: int) -> None:
-        assert self._link is not None
+    def _exchange(self, link: DaemonSession, events: int) -> None:
         try:
             if events & select.POLLOUT and self._to_daemon:
-                del self._to_daemon[: self._link.write(bytes(self._to_daemon[:READ_BYTES]))]
+                del self._to_daemon[: link.write(bytes(self._to_daemon[:READ_BYTES]))]
                 self._finish_sending()
             if events & ~select.POLLOUT:
-                self._pass_on(self._link.read())
+                self._pass_on(link.read())
         except Closed:
-            self._link.close()
+            link.close()
             self._lost()
 
     def _pass_on(self, data: bytes) -> None:
