@@ -129,16 +129,18 @@ class FactsCache:
     """The facts of one workspace on disk. Used by one thread at a time."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            self._open()
+            self._open(file)
         except sqlite3.DatabaseError as error:
             log.warning("the outline's cache is recreated: %s", error)
-            self._recreate()
+            self._connection.close()
+            for ending in ("", "-wal", "-shm"):
+                file.with_name(file.name + ending).unlink(missing_ok=True)
+            self._open(file)
 
-    def _open(self) -> None:
-        self._connection = sqlite3.connect(self.file, check_same_thread=False)
+    def _open(self, file: Path) -> None:
+        self._connection = sqlite3.connect(file, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         (known,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -147,12 +149,6 @@ class FactsCache:
         self._connection.executescript(SCHEMA.read_text(encoding="utf-8"))
         self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         self._connection.execute("SELECT COUNT(*) FROM files").fetchone()
-
-    def _recreate(self) -> None:
-        self._connection.close()
-        for ending in ("", "-wal", "-shm"):
-            self.file.with_name(self.file.name + ending).unlink(missing_ok=True)
-        self._open()
 
     def close(self) -> None:
         self._connection.close()
