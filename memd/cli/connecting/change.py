@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.cli.connecting.agents import Place
-from memd.cli.connecting.json_file import SERVER_NAME, Unreadable, without
+from memd.cli.connecting.json_file import SERVER_NAME, Span, Unreadable, without
 from memd.config import paths
 from memd.errors import Refused
 
@@ -31,7 +31,7 @@ class Trace:
 
     digest: str
     """The digest of the file as `connect` left it."""
-    added: list[list[int]]
+    added: list[Span]
     made_file: bool = False
     made_dirs: list[str] = field(default_factory=list)
     made: list[list[str]] = field(default_factory=list)
@@ -110,8 +110,7 @@ def connected(place: Place, force: bool = False) -> Change:
     # In a file that was changed since, the copy would undo the changes too: it is named now, and not put back later.
     whole = _untouched(old, before)
     kept = str(backup) if backup else old.backup if whole else ""
-    added = [list(span) for span in draft.added]
-    trace = Trace(_digest(after), added, before is None or old.made_file, dirs, made, kept)
+    trace = Trace(_digest(after), draft.added, before is None or old.made_file, dirs, made, kept)
     return Change(place.path, before, after, trace, backup, note="" if whole else _note(_copy(_trace_of(place.path))))
 
 
@@ -140,7 +139,7 @@ def _pristine(place: Place, before: bytes | None, text: str) -> tuple[str, Trace
     trace = _trace_of(place.path)
     # A file that was replaced as a whole would be left empty without the spans.
     if _untouched(trace, before) and not trace.backup:
-        return without(text, [(first, last) for first, last in trace.added]), trace
+        return without(text, trace.added), trace
     if place.format.state(text, place.pieces) == "none":
         return text, trace
     clean = place.format.remove(text, place.pieces, trace.made)
