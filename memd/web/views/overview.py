@@ -33,8 +33,7 @@ async def timeline(visit: Visit) -> Response:
     older = str(date.fromisoformat(days[-1]["date"]) - timedelta(days=1)) if more else ""
     return await visit.page(
         "timeline.html", "timeline", weeks=_weeks(first, end, notes), months=_months(first), days=days, older=older,
-        since=since, until=until, end=end, total=stream["total"], step=14,
-        earlier=address("/timeline", end=str(first - timedelta(days=1)), ns=visit.get("ns")),
+        since=since, until=until, earlier=address("/timeline", end=str(first - timedelta(days=1)), ns=visit.get("ns")),
         later=address("/timeline", end=str(end + timedelta(weeks=WEEKS)), ns=visit.get("ns"))
         if end < date.today() else "",
     )  # fmt: skip

@@ -31,7 +31,7 @@ async def search(visit: Visit) -> Response:
     return await visit.page(
         "search.html", "search", q=asked, filters=filters, mode=visit.get("mode", "hybrid"),
         choices={} if visit.live else await visit.clients.choices(visit.ns), kinds=KINDS, tiers=(*TIERS, "pinned"),
-        modes=MODES, found=found, pages=_paging(visit, found, asked), today=today,
+        found=found, pages=_paging(visit, found, asked), today=today,
     )  # fmt: skip
 
 
