@@ -141,8 +141,7 @@ class Outline:
         return digest_of(data) if len(data) <= self.max_bytes else ""
 
     def _put(self, path: str, stamp: FileStat, digest: str, facts: Facts) -> None:
-        if former := self.project_of(path):
-            former.drop(path)
+        # A suffix is of one family, so what is known of the file before is in the same project, which replaces it.
         family = languages.known()[facts.language].family
         self.families.setdefault(family, Resolver(Project())).project.put(path, facts)
         self._rows[path] = stamp, digest
