@@ -30,8 +30,7 @@ def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = 
     app = Starlette(routes=_routes(), exception_handlers={MemdError: _failed, HTTPException: _no_such_page})
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     guard = PageGuard(GZipMiddleware(app, minimum_size=800), hosts, FORMS, port, sessions, read_only)
-    app.state.clients, app.state.feed, app.state.sessions = clients, Feed(clients), sessions
-    app.state.port, app.state.read_only, app.state.cookie_name = port, read_only, guard.cookie_name
+    app.state.clients, app.state.feed, app.state.guard = clients, Feed(clients), guard
     return guard
 
 

@@ -52,7 +52,7 @@ class Visit:
         shared = {
             **({"frame": "live.html"} if self.live else {}),
             "section": section, "ns": self.ns, "bound": self.clients.bind, "here": self.here(),
-            "workspaces": list(await self.clients.workspaces()), "read_only": self.request.app.state.read_only,
+            "workspaces": list(await self.clients.workspaces()), "read_only": self.request.app.state.guard.read_only,
             "linked": section == "graph" or (not self.live and await self.clients.linked(self.ns)),
             "said": WORDS["said"].get(said, ""), "did": did if did.isdigit() else "",
         }  # fmt: skip

@@ -20,22 +20,22 @@ async def door(visit: Visit) -> Response:
 
 
 async def enter(visit: Visit) -> Response:
-    state = visit.request.app.state
+    guard = visit.request.app.state.guard
     client = visit.request.client
-    if client and admission.is_other_user(client.port, state.port):
+    if client and admission.is_other_user(client.port, guard.port):
         return refusal_page(403, "This page belongs to another user of this machine.")
-    if not admission.redeem(visit.get("token"), state.port):
+    if not admission.redeem(visit.get("token"), guard.port):
         return refusal_page(403, "This address was used already, or it is too old.", "For another one: memd web")
     response = RedirectResponse("/", 303)
-    response.set_cookie(state.cookie_name, state.sessions.open(), httponly=True, samesite="strict")
+    response.set_cookie(guard.cookie_name, guard.sessions.open(), httponly=True, samesite="strict")
     return response
 
 
 async def leave(visit: Visit) -> Response:
-    state = visit.request.app.state
-    state.sessions.close(visit.request.scope["memd.cookie"])
+    guard = visit.request.app.state.guard
+    guard.sessions.close(visit.request.scope["memd.cookie"])
     response = refusal_page(200, "You have left.", "To come back: memd web")
-    response.delete_cookie(state.cookie_name, httponly=True, samesite="strict")
+    response.delete_cookie(guard.cookie_name, httponly=True, samesite="strict")
     return response
 
 
@@ -53,10 +53,10 @@ async def events(visit: Visit) -> Response:
 
 async def _lines(visit: Visit, feed: Feed) -> AsyncIterator[str]:
     """Events until the browser goes or its session ends."""
-    state = visit.request.app.state
+    guard = visit.request.app.state.guard
     yield "retry: 2000\n\n"
     async with feed.listening() as queue:
-        while state.sessions.admits(visit.request.scope["memd.cookie"], is_use=False):
+        while guard.sessions.admits(visit.request.scope["memd.cookie"], is_use=False):
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     event = await queue.get()

@@ -37,7 +37,7 @@ async def show(visit: Visit) -> Response:
     return await visit.page(
         "memory.html", "search", memory=found, body=body, cut=len(text) > markdown.MAX_CHARACTERS,
         versions=past["versions"], related=related["memories"], near=near, entries=done["entries"],
-        editors=_editors(found), fixed=visit.request.app.state.read_only or is_document(found["path"]),
+        editors=_editors(found), fixed=visit.request.app.state.guard.read_only or is_document(found["path"]),
     )  # fmt: skip
 
 
