@@ -24,12 +24,11 @@ def show_help(context: typer.Context, command: Names = None, every: All = False,
             for title, names in command_line.GROUPS.items()
         }
         console.json({"groups": groups})
-        return
-    if command:
+    elif command:
         console.out(_help_of(root, command))
-        return
-    root.obj = command_line.ALL if every else None
-    console.out(root.get_help())
+    else:
+        root.obj = command_line.ALL if every else None
+        console.out(root.get_help())
 
 
 def _help_of(context: Any, names: list[str]) -> str:
