@@ -118,6 +118,11 @@ def installed() -> bool:
     return start.unit_file().is_file()
 
 
+def uses_namespaces() -> bool:
+    """Whether the service that is installed has what needs namespaces."""
+    return installed() and "\nPrivateUsers=yes" in start.unit_file().read_text(encoding="utf-8")
+
+
 def dropin_file(about: str = "workspaces") -> Path:
     return paths.unit_dir() / f"{SERVICE}.d" / f"{about}.conf"
 
@@ -243,9 +248,7 @@ def close_to_service() -> None:
 
 
 def _confined() -> bool:
-    if os.environ.get("MEMD_HOME") or not installed():
-        return False
-    return uses_namespaces(start.unit_file().read_text(encoding="utf-8"))
+    return not os.environ.get("MEMD_HOME") and uses_namespaces()
 
 
 # --- removing ---------------------------------------------------------------------------------------------------------
@@ -333,12 +336,10 @@ def current_state() -> dict[str, Any]:
     """The service as systemd tells of it, or where launchd has it from."""
     if launchd_in_charge():
         return {"installed": plist_file().is_file(), "plist": str(plist_file())}
-    there = installed()
-    unit = start.unit_file().read_text(encoding="utf-8") if there else ""
     return {
-        "installed": there,
+        "installed": installed(),
         "unit": str(start.unit_file()),
-        "confined": uses_namespaces(unit),
+        "confined": uses_namespaces(),
         "linger": _lingers(),
         "service": _shown(SERVICE),
         "socket": _shown(SOCKET),
@@ -413,10 +414,6 @@ def workspaces_dropin(roots: Iterable[Path]) -> str:
         hidden = any(place in (root, *root.parents) for place in TEMPORARY)
         lines.append(f"{'BindPaths' if hidden else 'ReadWritePaths'}={quoted(f'-{root}')}")
     return "\n".join(lines) + "\n"
-
-
-def uses_namespaces(unit: str) -> bool:
-    return "\nPrivateUsers=yes" in unit
 
 
 def quoted(word: str) -> str:
