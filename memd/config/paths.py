@@ -38,17 +38,19 @@ def _config_home() -> str:
     return _xdg("XDG_CONFIG_HOME", ".config")
 
 
-def _state() -> str:
+def _in_home(name: str, otherwise: str) -> str:
+    """A place under `MEMD_HOME`; where that is not set, another."""
     home = _home()
-    return f"{home}/state" if home else f"{_xdg('XDG_STATE_HOME', '.local/state')}/memd"
+    return f"{home}/{name}" if home else otherwise
+
+
+def _state() -> str:
+    return _in_home("state", f"{_xdg('XDG_STATE_HOME', '.local/state')}/memd")
 
 
 def _run() -> str:
-    home = _home()
-    if home:
-        return f"{home}/run"
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    return f"{runtime}/memd" if runtime.startswith("/") else f"{_state()}/run"
+    return _in_home("run", f"{runtime}/memd" if runtime.startswith("/") else f"{_state()}/run")
 
 
 def socket_path_str() -> str:
@@ -58,8 +60,7 @@ def socket_path_str() -> str:
 
 def config_path_str() -> str:
     """`config_file()` without loading `pathlib`."""
-    home = _home()
-    return f"{home}/config.toml" if home else f"{_config_home()}/memd/config.toml"
+    return _in_home("config.toml", f"{_config_home()}/memd/config.toml")
 
 
 def config_file() -> Path:
@@ -72,8 +73,8 @@ def state_dir() -> Path:
 
 def own_notes(ns: str) -> Path:
     """Where the notes of a workspace are that nobody gave a directory; beside the state, not in it."""
-    base = _home() or f"{_xdg('XDG_DATA_HOME', '.local/share')}/memd"
-    return _path(f"{base}/workspaces/{ns.replace(':', '-')}")
+    workspaces = _in_home("workspaces", f"{_xdg('XDG_DATA_HOME', '.local/share')}/memd/workspaces")
+    return _path(f"{workspaces}/{ns.replace(':', '-')}")
 
 
 def run_dir() -> Path:
