@@ -152,7 +152,7 @@ def _section(name: str, section: Any, problems: Problems) -> dict[str, Any]:
     return values
 
 
-def _override(values: dict[str, dict[str, Any]], dotted: str, value: Any, place: str, problems: Problems) -> None:
+def _override(values: dict[str, dict[str, Any]], dotted: str, text: str, place: str, problems: Problems) -> None:
     """A setting from the environment, which takes precedence over the file, or from a command."""
     section, _, key = dotted.partition(".")
     if section == RULES:
@@ -160,20 +160,18 @@ def _override(values: dict[str, dict[str, Any]], dotted: str, value: Any, place:
     elif section not in SECTIONS:
         problems.add(place, f"unknown section `{section}`{did_you_mean(section, SECTIONS)}")
     else:
-        _set(values[section], section, key, value, place, problems, from_text=isinstance(value, str))
+        setting = fields_of(SECTIONS[section]).get(key)
+        value = value_from_text(text, TYPES[setting.type].__name__) if setting else text
+        _set(values[section], section, key, value, place, problems)
 
 
-def _set(
-    values: dict[str, Any], section: str, key: str, value: Any, place: str, problems: Problems, from_text: bool = False
-) -> None:
+def _set(values: dict[str, Any], section: str, key: str, value: Any, place: str, problems: Problems) -> None:
     """Check one value against its setting and keep it if it is right."""
     known = fields_of(SECTIONS[section])
     if key not in known:
         problems.add(place, f"unknown setting `{section}.{key}`{did_you_mean(key, known)}")
         return
     setting = replace(known[key], name=f"{section}.{key}")
-    if from_text:
-        value = value_from_text(value, TYPES[setting.type].__name__)
     try:
         values[key] = setting.check(value)
     except UsageError as error:
