@@ -8,7 +8,7 @@ the first agent connects.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -267,12 +267,9 @@ class McpSession:
         to_sdk, from_client = anyio.create_memory_object_stream[Incoming](0)
         to_client, from_sdk = anyio.create_memory_object_stream[SessionMessage](0)
         sdk = self._server.sdk
-        parts: list[Coroutine[Any, Any, None]] = [
-            self._read(lines, to_sdk),
-            self._write(from_sdk),
-            sdk.run(from_client, to_client, sdk.create_initialization_options()),
-        ]
+        answering = sdk.run(from_client, to_client, sdk.create_initialization_options())
         notifier = asyncio.create_task(self._server.notify())
+        parts = (self._read(lines, to_sdk), self._write(from_sdk), answering)
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
