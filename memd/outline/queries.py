@@ -77,7 +77,7 @@ def trees(
     ids = find_symbol(known, name, language, file) if name else list(known.ids(paths))
     # Each symbol takes at least one line.
     shown = ids if whole else ids[:MAX_LINES]
-    nodes = relation_trees(family, shown, depth, relations or KINDS, omit_native, ids)
+    nodes = relation_trees(family, shown, depth, relations or KINDS, omit_native, set(ids))
     found = [
         SymbolTree(
             node, one.path, known.segments(one), one.number == facts.MODULE,

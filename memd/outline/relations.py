@@ -124,14 +124,13 @@ class _Tree:
 
 
 def relation_trees(
-    resolver: Resolver, roots: list[SymbolId], depth: int, kinds: Iterable[str], omit_native: bool,
-    elsewhere: Iterable[SymbolId] = (),
-) -> list[Node]:  # fmt: skip
-    """The relation trees of some symbols; those in `elsewhere` have trees of their own that are not made here."""
+    resolver: Resolver, roots: list[SymbolId], depth: int, kinds: Iterable[str], omit_native: bool, own: set[SymbolId]
+) -> list[Node]:
+    """The relation trees of some symbols; those in `own` have trees of their own, not all of which are made here."""
     ordered = tuple(kind for kind in RELATIONS if kind in set(kinds))
     if len(roots) > MANY:
         resolver.index()
-    tree = _Tree(resolver, depth, {*elsewhere, *roots})
+    tree = _Tree(resolver, depth, own)
     nodes = [node_of(resolver, root) for root in roots]
     tree.waiting.extend(_Pending(node, (root,), ordered) for node, root in zip(nodes, roots, strict=True))
     tree.expand(omit_native)
