@@ -308,14 +308,11 @@ class Regions:
         for nth, ((start, end), body, definition) in enumerate(known):
             self._around.append(next(self._holding(self._nodes, nth - 1, (start, start + 1)), -1))
             # A head is not part of the body: a lambda among the defaults, for example.
-            holder = next(self._holding(self._bodies, self._around[nth], (start, end)), -1)
-            self._add(definition, body, self._region(holder), bare_members)
-
-    def _add(self, definition: grammar.Definition | None, body: Span, parent: Region, bare_members: bool) -> None:
-        kind = definition.kind if definition else "scope"
-        own = body[0] < body[1] and kind != "impl"
-        scope = Scope(parent.scope, kind not in CLASSES or bare_members) if own else parent.scope
-        self.all.append(Region(kind, scope, parent, definition))
+            parent = self._region(next(self._holding(self._bodies, self._around[nth], (start, end)), -1))
+            kind = definition.kind if definition else "scope"
+            own = body[0] < body[1] and kind != "impl"
+            scope = Scope(parent.scope, kind not in CLASSES or bare_members) if own else parent.scope
+            self.all.append(Region(kind, scope, parent, definition))
 
     def _holding(self, spans: list[Span], nth: int, span: Span) -> Iterator[int]:
         """The numbers of those that contain a span, from the one at `nth` outwards."""
