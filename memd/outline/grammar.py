@@ -101,16 +101,15 @@ def capture(language: Language, suffix: str, source: bytes) -> Captures:
 
     root = parser.parse(source).root_node
     captures = Captures([], [], [], [], [], "", _first_error(root) if root.has_error else 0)
-    package = ""
     for pattern, captured in tree_sitter.QueryCursor(query).matches(root):
         nodes = {name: nodes[0] for name, nodes in captured.items()}
         if "package" in nodes:
-            package = _text(source, nodes["package"])
+            captures = captures._replace(package=_text(source, nodes["package"]))
         elif "import" in nodes:
             captures.imports.append(_import(source, nodes, pattern, query.pattern_settings(pattern)))
         else:
             _collect(captures, source, nodes)
-    return captures._replace(package=package, imports=sorted(captures.imports))
+    return captures._replace(imports=sorted(captures.imports))
 
 
 def _import(source: bytes, nodes: dict[str, Node], pattern: int, settings: dict[str, str | None]) -> Import:
