@@ -148,7 +148,6 @@ class Resolver:
     # --- references -----------------------------------------------------------------------------------------
 
     def _referred(self, path: str, reference: Reference) -> Relation:
-        ids: Ids = ()
         language, how = self.project.language(path), "type" if reference.typed else "scope"
         name, target = ".".join(reference.chain), SymbolId(path, reference.target)
         if reference.via == "symbol":
