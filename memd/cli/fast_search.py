@@ -34,7 +34,6 @@ class TypedQuery:
     def __init__(self, words: list[str], args: dict[str, Any]) -> None:
         self.query = " ".join(words)
         self.args = args
-        self.json = bool(args.get("json"))
         format_ = args.get("format") or "text"
         self.format: str = hits.FORMAT_ALIASES.get(format_, format_)
 
@@ -42,7 +41,7 @@ class TypedQuery:
         """The parameters for the daemon: only those that were typed."""
         names = BUS_PARAMS if self.format == "entries" else QUERY.params
         params = {**_typed(self.args, names), "query": self.query}
-        if not self.json and self.format in ("text", "grep"):
+        if not self.args.get("json") and self.format in ("text", "grep"):
             params["marks"] = True
         return params
 
@@ -84,15 +83,13 @@ def answer_query(query: TypedQuery) -> int:
             result = client.call("query", params)
         found = {"hits": result.get("entries"), **result}
         code = code_of(found["hits"], found)
-        if query.json:
+        if query.args.get("json"):
             console.json(result)
-            return code
-        if code == NOTHING and query.args.get("quiet"):
-            return code
-        _show_hits(query, found)
-        if code and "role" in params:
-            # Where no memory has the role at all, say which ones there are.
-            note_unknown_role(params["role"], client.call("list", {**scope, "limit": 1})["roles"])
+        elif code != NOTHING or not query.args.get("quiet"):
+            _show_hits(query, found)
+            if code and "role" in params:
+                # Where no memory has the role at all, say which ones there are.
+                note_unknown_role(params["role"], client.call("list", {**scope, "limit": 1})["roles"])
     return code
 
 
