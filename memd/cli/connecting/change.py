@@ -191,20 +191,16 @@ def apply(change: Change, forget: bool = False) -> None:
         paths.replace_file(change.backup, change.before, rights)
     if change.after is None:
         change.path.unlink(missing_ok=True)
-        _remove_dirs(change.trace.made_dirs if change.trace else [])
+        with suppress(OSError):
+            # The innermost first; one that has something else in it by now stays.
+            for made in sorted(change.trace.made_dirs if change.trace else (), key=len, reverse=True):
+                Path(made).rmdir()
     else:
         change.path.parent.mkdir(parents=True, exist_ok=True)
         paths.replace_file(change.path, change.after, rights)
     _keep_trace(change.path, None if forget else change.trace)
     if change.spent is not None:
         change.spent.unlink(missing_ok=True)
-
-
-def _remove_dirs(made: list[str]) -> None:
-    """Remove directories, the innermost first; one that has something else in it by now stays."""
-    with suppress(OSError):
-        for name in sorted(made, key=len, reverse=True):
-            Path(name).rmdir()
 
 
 # --- traces -------------------------------------------------------------------------------------------------------
