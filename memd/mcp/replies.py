@@ -171,18 +171,14 @@ def _part(hit: dict[str, Any], by_score: str, by_rank: str) -> float:
 
 
 async def _get_lines(call: Call, params: Arguments) -> Result:
+    """Lines of a file, or of a memory, by their numbers in its file."""
     if ("path" in params) == ("key" in params):
         raise UsageError("`memory_get` needs a `path` or a `key`, one of them", "`memory_search` names the path")
     if "path" in params:
         return await call("get", params)
     memory = await call("get", {"key": params["key"]})
-    return _lines_of(memory, params["from"], params.get("lines", 0))
-
-
-def _lines_of(memory: Result, first: int, count: int) -> Result:
-    """Some lines of a memory, by their numbers in its file."""
     lines, start = memory["text"].split("\n"), memory["start_line"]
-    first = max(first, start)
+    first, count = max(params["from"], start), params.get("lines", 0)
     last = memory["end_line"] if not count else min(memory["end_line"], first + count - 1)
     if first > memory["end_line"]:
         name = memory.get("key", memory["path"])
