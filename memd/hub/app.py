@@ -99,8 +99,7 @@ class Hub:
     # --- MCP ------------------------------------------------------------------------------------------------
 
     async def _agent(self, request: Request) -> ASGIApp:
-        if problem := _mcp_problem(request.scope):
-            raise Rejected(400, problem)
+        _check_address(request.scope)
         return self._mcp.handle_request
 
 
@@ -131,15 +130,15 @@ async def _ask(
                 await asyncio.sleep(AGAIN_SECONDS)
 
 
-def _mcp_problem(scope: Scope) -> UsageError | None:
-    """The mistake in the address that an agent was given."""
+def _check_address(scope: Scope) -> None:
+    """Reject a request where there is a mistake in the address that the agent was given."""
     access: Access = scope[ACCESS]
     if len(access.ns) > 1:
-        names = ", ".join(access.ns)
-        return UsageError(f"an agent has one workspace, and the token is for {names}", f"name it: {MCP}?ns=NAME")
+        many = f"an agent has one workspace, and the token is for {', '.join(access.ns)}"
+        raise Rejected(400, UsageError(many, f"name it: {MCP}?ns=NAME"))
     if (profile := _profile(scope)) not in PROFILES:
-        return UsageError(f"there is no profile `{profile}`{did_you_mean(profile, PROFILES)}", ", ".join(PROFILES))
-    return None
+        unknown = f"there is no profile `{profile}`{did_you_mean(profile, PROFILES)}"
+        raise Rejected(400, UsageError(unknown, ", ".join(PROFILES)))
 
 
 def _profile(scope: Scope) -> str:
