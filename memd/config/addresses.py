@@ -1,7 +1,7 @@
 """The form of a server's address, and when it is safe to send something there."""
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -26,12 +26,17 @@ def variable_problem(text: str) -> str:
     return "" if not text or _VARIABLE.fullmatch(text) else "the name of an environment variable, not what it holds"
 
 
+def ip_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that a host is named by; None for a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
 def is_loopback_host(host: str) -> bool:
     """Whether a name or an address is always this very machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return found.is_loopback if (found := ip_of(host)) else host == "localhost"
 
 
 def is_loopback(url: str) -> bool:

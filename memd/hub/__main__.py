@@ -1,6 +1,5 @@
 """`python -m memd.hub`: checks that it is safe to listen, prints the address, and serves until it is stopped."""
 
-import ipaddress
 import logging
 import socket
 import sys
@@ -9,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from memd.config import tokens
-from memd.config.addresses import is_loopback_host
+from memd.config.addresses import ip_of, is_loopback_host
 from memd.config.load import load
 from memd.config.schema import HubSettings, Settings
 from memd.errors import Refused, UsageError
@@ -68,19 +67,11 @@ def check_safe(hub: HubSettings, address: str, hosts: frozenset[str]) -> None:
         raise UsageError(f"by what name is the hub reached on {address}?", "give it: --host memory.example.org")
 
 
-def _is_any(address: str) -> bool:
-    """Whether it stands for every address of the machine."""
-    try:
-        return ipaddress.ip_address(address).is_unspecified
-    except ValueError:
-        return False
-
-
 def hosts_of(hub: HubSettings, address: str) -> frozenset[str]:
     """The names under which the hub answers: those that were given, and its address where that is one."""
     own: tuple[str, ...] = LOOPBACK_NAMES if is_loopback_host(address) else (_in_url(address),)
-    if _is_any(address):
-        # That says nothing about the machine's name. A health check asks from inside.
+    if (found := ip_of(address)) and found.is_unspecified:
+        # Every address of the machine says nothing about its name. A health check asks from inside.
         own = LOOPBACK_NAMES if hub.hosts else ()
     return frozenset(name.lower() for name in (*own, *hub.hosts.split()))
 
