@@ -101,8 +101,7 @@ def all_rows(client: Client, method: str, params: dict[str, Any], limit: int | N
     rows, page = PAGES[method]
     result = client.call(method, {**params, "limit": min(limit or page, page)})
     total = min(limit or result["total"], result["total"])
-    while len(result[rows]) < total:
-        have = len(result[rows])
+    while (have := len(result[rows])) < total:
         more = client.call(method, {**params, "offset": have, "limit": min(total - have, page)})[rows]
         if not more:
             break
