@@ -176,14 +176,11 @@ class Connections:
             oldest.transport.abort()
         self.remove(connection)
         connection.owner = owner
-        self._of[owner][connection] = None
+        theirs[connection] = None
         return True
 
     def remove(self, connection: GuestConnection) -> None:
-        theirs = self._of[connection.owner]
-        theirs.pop(connection, None)
-        if not theirs:
-            del self._of[connection.owner]
+        self._of[connection.owner].pop(connection, None)
 
 
 class GuestConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
