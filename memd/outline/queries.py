@@ -71,8 +71,8 @@ def trees(
             raise UsageError(f"there is no relation {relation!r}{similar}", f"there are: {', '.join(KINDS)}")
     language, family = _family(outline, name_of_language, file)
     known = family.project
-    if file:
-        _must_have(outline, language, file)
+    if file and file not in known.files:
+        raise _absent(outline, known, file)
     paths = [file] if file else sorted(filter(language.takes, known.files))
     ids = find_symbol(known, name, language, file) if name else list(known.ids(paths))
     # Each symbol takes at least one line.
@@ -96,18 +96,16 @@ def _family(outline: Outline, name: str, file: str = "") -> tuple[languages.Lang
     return language, outline.family(language)
 
 
-def _must_have(outline: Outline, language: languages.Language, path: str) -> None:
-    files = outline.family(language).project.files
-    if path in files:
-        return
+def _absent(outline: Outline, project: Project, path: str) -> NotFound:
+    """Why a file is not in the outline, and what may be meant."""
     if path in outline.skipped:
-        raise NotFound(f"{path} is not in the outline: {outline.skipped[path]}")
+        return NotFound(f"{path} is not in the outline: {outline.skipped[path]}")
     if (outline.root / path).is_file():
         ignored = "git ignores it, or it is in a hidden folder or in one that builds make"
         hint = ignored if languages.of_path(path) else f"the outline knows {', '.join(languages.by_suffix())}"
-        raise NotFound(f"{path} is not in the outline", hint)
-    near = difflib.get_close_matches(path, files, n=3, cutoff=0.5)
-    raise NotFound(f"there is no file {path}", f"did you mean {', '.join(near)}?" if near else "memd outline map")
+        return NotFound(f"{path} is not in the outline", hint)
+    near = difflib.get_close_matches(path, project.files, n=3, cutoff=0.5)
+    return NotFound(f"there is no file {path}", f"did you mean {', '.join(near)}?" if near else "memd outline map")
 
 
 def skipped_files(skipped: dict[str, str], first: str = "") -> list[dict[str, str]]:
