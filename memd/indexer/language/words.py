@@ -99,7 +99,7 @@ def only_terms(text: str) -> list[str]:
     return terms_of(text)[0]
 
 
-STEMMERS: dict[str, str] = TABLES["stemmers"]
+STEMMERS = {language: Stemmer.Stemmer(name).stemWord for language, name in TABLES["stemmers"].items()}
 STEM_OF = "ǀ"
 """Between a language and a stem in it: a letter, so that it stays one word, which no text has."""
 
@@ -156,14 +156,8 @@ def _indexed_as(plain: str, language: str) -> list[str]:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _marked_stem(plain: str, language: str) -> str:
-    stem = _fold(_stemmer(language)(plain)) if plain.isalpha() else ""
+    stem = _fold(STEMMERS[language](plain)) if plain.isalpha() else ""
     return f"{language}{STEM_OF}{stem}" if stem and stem != _term(plain) else ""
-
-
-@lru_cache
-def _stemmer(language: str) -> Callable[[str], str]:
-    stem: Callable[[str], str] = Stemmer.Stemmer(STEMMERS[language]).stemWord
-    return stem
 
 
 def telling_words(words: Iterable[Word]) -> list[Word]:
