@@ -354,9 +354,7 @@ NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 HEADING = re.compile(r"^\s*#{1,6}[ \t].*$", re.MULTILINE)
 NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![#>*-]\s)\b[^\W\d_a-z]\w*", re.MULTILINE)
 """A capitalized word that does not begin a sentence."""
-NOT = frozenset(
-    "no not never none nor cannot without don doesn isn aren wasn won can't n't nicht kein nie ohne".split()
-)
+NOT = frozenset("no not never none nor cannot without don doesn isn aren wasn won nicht kein nie ohne".split())
 WORD = re.compile(r"[^\W\d_]+")
 FEWEST_WORDS, MOST_SENTENCES = 3, 30
 """Shorter sentences say too little to be refined; of a long note only the first sentences are compared."""
