@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
+from itertools import product
 from sqlite3 import Connection, Row
 from typing import NamedTuple
 
@@ -138,10 +139,8 @@ def _compare(connection: Connection, mirror: VectorIndex, scale: Scale, numbers:
         known = sorted(others & theirs.keys())
         cosines = np.array([float(mine[memory] @ theirs[other]) for other in known])
         alike = similarity(scale.near(cosines), scale)
-        pairs += [
-            SimilarPair(min(memory, other), max(memory, other), round(float(value), 6))
-            for other, value in zip(known, alike, strict=True)
-        ]  # fmt: skip
+        both = zip(known, alike, strict=True)
+        pairs += [SimilarPair(min(memory, other), max(memory, other), round(float(value), 6)) for other, value in both]
     return pairs
 
 
@@ -414,13 +413,11 @@ def refines(later: Row, earlier: Row) -> bool:
     Only dated notes: lasting files are edited in place.
     """
     dated = "memory" not in (later["role"], earlier["role"]) and "" < earlier["date"] < later["date"]
-    if not (dated and later["heading"].strip() and later["heading"].casefold() == earlier["heading"].casefold()):
+    same_heading = later["heading"].strip() and later["heading"].casefold() == earlier["heading"].casefold()
+    if not (dated and same_heading and _one_writer(later, earlier)):
         return False
-    return _one_writer(later, earlier) and any(
-        _words_in_common(one, other) >= MOSTLY and not same_words(one, other)
-        for one in _sentences(later["text"])
-        for other in _sentences(earlier["text"])
-    )
+    pairs = product(_sentences(later["text"]), _sentences(earlier["text"]))
+    return any(_words_in_common(one, other) >= MOSTLY and not same_words(one, other) for one, other in pairs)
 
 
 def _sentences(text: str) -> list[str]:
