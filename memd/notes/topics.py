@@ -24,10 +24,8 @@ PAIR = {GENERAL.casefold(), SPECIALIZED.casefold()}
 LEVEL, MAX_LEVEL = 2, 6
 
 BULLET = re.compile(r"(?P<indent> {0,3})[-*+][ \t]+(?P<rest>\S.*)")
-WRAPPED = re.compile(
-    r"\*\*(?:`([^`]+)`|\[\[([^\]|]+)(?:\|[^\]]*)?\]\]|\[([^\]]+)\]\([^)]*\)|(.+?)):?\*\*"
-    r"|`([^`]+)`|\[\[([^\]|]+)(?:\|[^\]]*)?\]\]|\[([^\]]+)\]\([^)]*\)"
-)
+MARKED_UP = r"`([^`]+)`|\[\[([^\]|]+)(?:\|[^\]]*)?\]\]|\[([^\]]+)\]\([^)]*\)"
+WRAPPED = re.compile(rf"\*\*(?:{MARKED_UP}|(.+?)):?\*\*|{MARKED_UP}")
 """A name with markup around it."""
 DASH = re.compile(r"\s[–—]\s")
 SPLIT = re.compile(r"(.*?)(?=:|\s[–—]\s)|(.+?)(?=\s-\s)")
