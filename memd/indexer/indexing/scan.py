@@ -19,8 +19,7 @@ from memd.notes import documents
 from memd.notes.merging import original_of
 
 SWAP = re.compile(
-    r"(^[.#~])|(~$)|(\.(sw[a-p]|bak|orig|tmp|temp|part|crdownload)$)|(\.conflict-)|(\.sync-conflict-)"
-    r"|(conflicted copy)|(^4913$)",
+    r"^[.#~]|~$|\.(sw[a-p]|bak|orig|tmp|temp|part|crdownload)$|\.(sync-)?conflict-|conflicted copy|^4913$",
     re.IGNORECASE,
 )
 
