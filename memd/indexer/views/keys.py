@@ -213,9 +213,6 @@ def content_now(
 # --- the memory that a write means ----------------------------------------------------------------------------
 
 
-INDEX_HEADINGS = ("general project knowledge", "specialized knowledge")
-
-
 @dataclass(frozen=True, slots=True)
 class KeyTarget:
     """Where the memory of a key is, or will be."""
@@ -240,7 +237,7 @@ class KeyTarget:
 def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
     """The memory that a key names; the index of the topics is refused."""
     _, row = find_memory(stores, [index], key)
-    if row["path"] == INDEX or (is_long_term(row["path"]) and row["heading"].casefold() in INDEX_HEADINGS):
+    if row["path"] == INDEX or (is_long_term(row["path"]) and row["heading"].casefold() in topics.PAIR):
         raise Refused(f"`{key}` is the index of the topics", "memd topic changes it")
     last = history.latest(stores.ledger.reader, row["id"])
     version, digest = (last.number, last.digest) if last else (1, row["digest"])
