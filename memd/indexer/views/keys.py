@@ -15,7 +15,7 @@ from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.queries import queries, with_lists
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import OWN, JsonObject
+from memd.models import OWN, JsonObject, grouped
 from memd.notes import metadata, sections, topics
 from memd.notes.documents import read_note
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
@@ -320,17 +320,13 @@ def expired(stores: Stores, indexes: Indexes) -> list[JsonObject]:
 
 def tags(stores: Stores, indexes: Indexes) -> JsonObject:
     """Every tag in its commonest spelling, with the number of its memories, commonest first."""
-    counts: Counter[str] = Counter()
-    spellings: dict[str, Counter[str]] = {}
-    for _, row in _rows(stores, indexes, "m.tags <> '[]'"):
-        names = json.loads(row["tags"])
-        for tag in names:
-            spellings.setdefault(tag.casefold(), Counter())[tag] += 1
-        counts.update({tag.casefold() for tag in names})
-    rows = [
-        {"tag": max((times, spelling) for spelling, times in spellings[tag].items())[1], "memories": count}
-        for tag, count in counts.items()
+    tagged = [
+        (row["id"], tag) for _, row in _rows(stores, indexes, "m.tags <> '[]'") for tag in json.loads(row["tags"])
     ]
+    memories = grouped((tag.casefold(), memory) for memory, tag in tagged)
+    spellings = grouped((tag.casefold(), tag) for _, tag in tagged)
+    commonest = {tag: max((times, one) for one, times in Counter(some).items())[1] for tag, some in spellings.items()}
+    rows = [{"tag": commonest[tag], "memories": len(set(some))} for tag, some in memories.items()]
     return {"tags": sorted(rows, key=lambda row: (-int(row["memories"]), str(row["tag"])))}
 
 
