@@ -376,13 +376,9 @@ def _rename(tags: Iterable[str], old: str, new: str | None) -> list[str]:
 
 
 def _rename_in_prose(text: str, old: str, new: str | None) -> str:
-    blocks = blocks_of(text, metadata.front_matter_end(text))
-    spans = [
-        (block.start + start, block.start + end)
-        for block in blocks
-        if block.prose and not block.level
-        for start, end in metadata.tag_spans(text[block.start : block.end])
-    ]
+    blocks = (block for block in blocks_of(text, metadata.front_matter_end(text)) if block.prose and not block.level)
+    found = ((block.start, span) for block in blocks for span in metadata.tag_spans(text[block.start : block.end]))
+    spans = [(at + start, at + end) for at, (start, end) in found]
     for start, end in reversed(spans):
         if same_tag(text[start:end], old):
             text = f"{text[:start]}{new}{text[end:]}" if new else _without_tag(text, start, end)
