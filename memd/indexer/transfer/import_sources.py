@@ -452,11 +452,8 @@ def _ghost_workspace(file: str, ns: str, rows: Iterable[JsonObject], edges: Iter
     taken: set[str] = set()
     names = {key: _unused(file_name(key), taken) for key in versions}
     stems = {versions[key][-1]["id"]: name for key, name in names.items()}
-    links = grouped(
-        (edge["from_id"], f"{edge['rel']}({edge['weight']}):{stems[edge['to_id']]}")
-        for edge in edges
-        if edge["to_id"] in stems
-    )
+    known = [edge for edge in edges if edge["to_id"] in stems]
+    links = grouped((edge["from_id"], f"{edge['rel']}({edge['weight']}):{stems[edge['to_id']]}") for edge in known)
     files, lives = list[merging.IncomingFile](), dict[tuple[str, str], JsonObject]()
     for key, name in names.items():
         row, path = versions[key][-1], f"memory/topics/{name}.md"
@@ -478,9 +475,6 @@ def _ghost_life(versions: list[JsonObject], path: str) -> JsonObject:
         "accesses": last["access_count"], "accessed": last["last_accessed_at"], "useful": last["utility_count"],
         "expires": last["expires_at"], "importance": last["importance"],
     }  # fmt: skip
-    texts = [(row, row["content"].replace("\r\n", "\n").strip("\n")) for row in versions]
-    told = [
-        {"at": row["created_at"], "who": "ghost", "path": path, "digest": digest_of(text), "text": text}
-        for row, text in texts
-    ]
-    return {"life": life, "versions": told}
+    texts = [(row["created_at"], row["content"].replace("\r\n", "\n").strip("\n")) for row in versions]
+    by = {"who": "ghost", "path": path}
+    return {"life": life, "versions": [{**by, "at": at, "digest": digest_of(text), "text": text} for at, text in texts]}
