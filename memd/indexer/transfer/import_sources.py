@@ -134,11 +134,9 @@ def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
 
 def _is_okf(place: Path) -> bool:
     """Whether a folder is a bundle of the Open Knowledge Format, in which an index and a log are no memories."""
-    try:
-        with (place / "index.md").open("rb") as index:
-            return re.match(rb"---\s*\n(?:.*\n)*?okf_version:", index.read(1_000)) is not None
-    except OSError:
-        return False
+    with suppress(OSError), (place / "index.md").open("rb") as index:
+        return re.match(rb"---\s*\n(?:.*\n)*?okf_version:", index.read(1_000)) is not None
+    return False
 
 
 def _matching(folder: Path, globs: Iterable[str]) -> list[Path]:
@@ -216,8 +214,7 @@ def _folders(path: PurePosixPath) -> tuple[str, ...]:
 def file_name(text: str) -> str:
     """A file name that any workspace takes: not hidden, not too long, no separators."""
     plain = re.sub(r"[/\\#:]+", "-", UNSEEN.sub("-", text)).strip().strip(".-") or "memory"
-    while len(plain.encode()) > 150:
-        plain = plain[:-1]
+    plain = plain.encode()[:150].decode(errors="ignore")
     return topic_name(f"{plain}-" if SWAP.search(plain) else plain)
 
 
