@@ -8,6 +8,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 
@@ -76,11 +77,10 @@ class FileBatch:
         """
         outdated = {path for path, row in self.known.items() if index.files.get(path) != row}
         outdated |= {path for path in self.notes if not os.path.lexists(index.workspace.root / path)}
-        if outdated:
-            self.notes = {path: note for path, note in self.notes.items() if path not in outdated}
-            self.rows = [row for row in self.rows if row.path not in outdated]
-            self.emptied = [path for path in self.emptied if path not in outdated]
-            self.removed = [path for path in self.removed if path not in outdated]
+        self.notes = {path: note for path, note in self.notes.items() if path not in outdated}
+        self.rows = [row for row in self.rows if row.path not in outdated]
+        self.emptied = [path for path in self.emptied if path not in outdated]
+        self.removed = [path for path in self.removed if path not in outdated]
         return sorted(outdated)
 
 
@@ -97,10 +97,9 @@ def _unchanged(row: FileRow | None, seen: FileStat) -> bool:
 
 def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent | None:
     """A file of a workspace; None if it cannot be read now."""
-    try:
+    with suppress(OSError, SkippedFile, UnreadableFile):
         return read_note(index.workspace.root / path, max_bytes)
-    except (OSError, SkippedFile, UnreadableFile):
-        return None
+    return None
 
 
 def read_files(
@@ -171,11 +170,9 @@ def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, dee
 
 
 def _skipped(index: OwnIndex, path: str, why: str) -> FileRow:
-    try:
-        seen = FileStat.of((index.workspace.root / path).stat())
-    except OSError:
-        return FileRow(0, path, -1, 0, 0, 0, "", True, why)
-    return FileRow(0, path, *seen, "", False, why)
+    with suppress(OSError):
+        return FileRow(0, path, *FileStat.of((index.workspace.root / path).stat()), "", False, why)
+    return FileRow(0, path, -1, 0, 0, 0, "", True, why)
 
 
 # --- copies -------------------------------------------------------------------------------------------------
