@@ -157,10 +157,9 @@ class _Decision:
         gone = batch.removed if self.done else ()
         index.files = {path: row for path, row in index.files.items() if path not in gone} | self.files
         if self.done:
-            for path, (row, note) in batch.notes.items():
-                index.applied.pop(path, None)
-                index.applied[path] = (row.digest, note)
-            index.applied = dict(list(index.applied.items())[-CACHED_FILES:])
+            others = {path: known for path, known in index.applied.items() if path not in batch.notes}
+            applied = others | {path: (row.digest, note) for path, (row, note) in batch.notes.items()}
+            index.applied = dict(list(applied.items())[-CACHED_FILES:])
 
     def _unchanged(self, path: str) -> set[str]:
         digest, applied = self.index.applied.get(path, ("", None))
