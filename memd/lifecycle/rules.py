@@ -189,11 +189,8 @@ def _importance_now(life: Life, rules: Sequence[Rule], now: datetime) -> float:
 
 def _decayed(life: Life, rule: Rule, now: datetime) -> float:
     """The importance that a decay rule leaves, counted from when the last of its limits was passed."""
-    days = [
-        days_past(OBSERVED[condition.field](life, now), condition.value)
-        for condition in rule.when
-        if condition.field in ("age", "idle") and condition.op in (">", ">=") and isinstance(condition.value, timedelta)
-    ]
+    limits = [one for one in rule.when if one.field in ("age", "idle") and one.op in (">", ">=")]
+    days = [days_past(OBSERVED[one.field](life, now), one.value) for one in limits if isinstance(one.value, timedelta)]
     return faded(life.base, rule.action.factor, min(days, default=life.age(now) // DAY), rule.action.floor)
 
 
