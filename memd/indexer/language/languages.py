@@ -23,7 +23,6 @@ _LANGUAGES = grouped(
 WORD = re.compile(r"[^\W\d_]+")
 ASCII_WORD = re.compile(r"[A-Za-z]+")
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<!--.*?-->", re.DOTALL)
-SCRIPTS = {language: re.compile(f"[{letters}]+") for language, letters in TABLES["scripts"].items()}
 OWN_LETTERS = {letter: language for language, letters in TABLES["own_letters"].items() for letter in letters}
 OWN_SIGNS = frozenset("¿¡")
 LETTER_WORTH = 0.5
@@ -31,8 +30,9 @@ LETTER_WORTH = 0.5
 NAME_WORTH = 0.5
 """The share of its worth that a capital leaves to a word inside of a text: "Rio de Janeiro"."""
 
-LETTERS = {"el": 4}
-"""Letters in a row that are text: a single Greek one is a formula."""
+LETTERS = {"el": "{4,}"}
+"""How many letters in a row are text: a single Greek one is a formula."""
+SCRIPTS = {name: re.compile(f"[{letters}]{LETTERS.get(name, '+')}") for name, letters in TABLES["scripts"].items()}
 PART = 20
 """One letter in so many of another script makes a text one of that language too; fewer are a name."""
 READ = 2_000
@@ -66,10 +66,7 @@ def _by_script(text: str) -> str:
     """The language whose script a good part of the letters has."""
     if text.isascii():
         return ""
-    runs: dict[str, int] = {
-        language: sum(len(run) for run in letters.findall(text) if len(run) >= LETTERS.get(language, 1))
-        for language, letters in SCRIPTS.items()
-    }
+    runs: dict[str, int] = {language: sum(map(len, letters.findall(text))) for language, letters in SCRIPTS.items()}
     other = sum(runs.values())
     if not other or other * PART < sum(map(len, WORD.findall(text))):
         return ""
