@@ -81,8 +81,7 @@ class CodeNames:
 def _names(chunk: int, text: str) -> Iterator[CodeMention]:
     """Every name in a text: quoted as code, or recognizable as code."""
     seen: set[str] = set()
-    quoted = [match[1] for match in QUOTED.finditer(text)]
-    for piece, sure in [*((one, True) for one in quoted), (text, False)]:
+    for piece, sure in [*((quoted, True) for quoted in QUOTED.findall(text)), (text, False)]:
         plain = RECEIVER.sub(r"\1", piece)
         for match in NAME.finditer(plain):
             parts = tuple(JOINTS.split(match[0]))
