@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from posixpath import splitext
 from sqlite3 import Connection, Row
 
 from memd.indexer.store.queries import queries
@@ -52,8 +53,10 @@ def _names(path: str, memory: Memory) -> dict[str, int]:
     return names | {f"{stem}#{memory.slug}" if memory.slug else stem: KEY}
 
 
-def _bare(name: str) -> str:
-    return PurePosixPath(name).stem if PurePosixPath(name).suffix.lower() in SUFFIXES else name
+def _bare(path: str) -> str:
+    """A path without the suffix of a note."""
+    stem, suffix = splitext(path)
+    return stem if suffix.lower() in SUFFIXES else path
 
 
 # --- finding ------------------------------------------------------------------------------------------------
@@ -95,14 +98,9 @@ def _in_file(base: str, rows: list[Row]) -> list[Row]:
     if "/" not in base and base == _bare(base):
         return rows
     paths = [(row, folded(row["path"])) for row in rows]
-    paths = [(row, path if base != _bare_path(base) else _bare_path(path)) for row, path in paths]
+    paths = [(row, path if base != _bare(base) else _bare(path)) for row, path in paths]
     exact = [row for row, path in paths if path == base]
     return exact or [row for row, path in paths if path.endswith(f"/{base}")]
-
-
-def _bare_path(path: str) -> str:
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}{_bare(name)}"
 
 
 def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
@@ -112,7 +110,7 @@ def forms(connection: Connection, about: str) -> tuple[list[str], list[str]]:
     for path, slug in connection.execute(SQL["placed"], (about,)):
         parts = PurePosixPath(folded(path)).parts
         bases = {"/".join(parts[at:]) for at in range(len(parts))}
-        bases |= {_bare_path(base) for base in bases}
+        bases |= {_bare(base) for base in bases}
         found |= {f"{base}#{slug}" if slug else base for base in bases}
         whole |= bases if not slug else set()
     return sorted(found), sorted(whole)
