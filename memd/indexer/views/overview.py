@@ -45,6 +45,8 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> packing.Workspace
     values = {"workspace": index.id, "days": CARD_DAYS, "names": CARD_NAMES}
     tiers = connection.execute(SQL["tiers"], values)
     days = connection.execute(SQL["last_days"], values).fetchall()
+    dates = json.dumps([row["day"] for row in days])
+    headings = grouped(connection.execute(SQL["day_headings"], {**values, "dates": dates}))
     return packing.WorkspaceSummary(
         index.workspace.ns,
         len(index.files),
@@ -52,7 +54,7 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> packing.Workspace
         _names(connection, lookup.IS_PINNED, values),
         _names(connection, "m.role = 'memory' AND m.slug <> ''", values, headings=True),
         _names(connection, "m.role = 'topic'", values),
-        _day_headings(connection, [row["day"] for row in days], values),
+        [(row["day"], headings.get(row["day"], [])) for row in days],
         days[0]["total"] - len(days) if days else 0,
     )
 
@@ -63,11 +65,6 @@ def _names(connection: Connection, clause: str, values: JsonObject, headings: bo
     keyed = lookup.keyed_rows(connection, "m.heading, COUNT(*) OVER () AS total", wanted, values)
     names = [row["heading"] if headings else key for key, row in keyed]
     return packing.NameList(names, keyed[0][1]["total"] if keyed else 0)
-
-
-def _day_headings(connection: Connection, days: Sequence[str], values: JsonObject) -> list[tuple[str, list[str]]]:
-    headings = grouped(connection.execute(SQL["day_headings"], {**values, "dates": json.dumps(days)}))
-    return [(day, headings.get(day, [])) for day in days]
 
 
 # --- every memory -------------------------------------------------------------------------------------------
