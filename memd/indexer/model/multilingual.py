@@ -162,9 +162,8 @@ class _LanguagesWriter(GraphWriter):
     def pieces(self) -> str:
         """The embedding of each piece; every seventeenth row of the table has the same scale."""
         group = self.node("Mod", "pieces", self.constant([SHARED]))
-        scale, least = (
-            self.node("Gather", self.weight(name, self.tensors[name].reshape(-1, 1)), group) for name in ("scale", "lo")
-        )
+        columns = (self.weight(name, self.tensors[name].reshape(-1, 1)) for name in ("scale", "lo"))
+        scale, least = (self.node("Gather", column, group) for column in columns)
         rows = self.node("Cast", "rows", to=TYPES[np.dtype(np.float32)])
         return self.node("Add", self.node("Mul", rows, scale), least)
 
