@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -159,14 +159,11 @@ def layout_of(paths: Iterable[str]) -> Layout:
 @lru_cache(maxsize=8)
 def _layout(paths: frozenset[str]) -> Layout:
     # Cached: every write needs it, and a workspace may have thousands of files.
-    folders = {kind: Counter[str]() for kind in ("daily", "topics", "long_term", "shared")}
-    tops = set()
+    folders, tops = defaultdict[str, Counter[str]](Counter), set()
     for path in sorted(path for path in paths if not path.startswith(f"{TEAM}/")):
         folder, _, name = path.rpartition("/")
         tops.add(path[: path.find("/") + 1] if not path.startswith(BUS) else BUS)
-        kind = _kind(folder, name)
-        if kind:
-            folders[kind][folder] += 1
+        folders[_kind(folder, name)][folder] += 1
     knowledge = f"{KNOWLEDGE}/" in tops
     kept = f"{min(folders['long_term'], key=len)}/MEMORY.md".lstrip("/") if folders["long_term"] else "MEMORY.md"
     return Layout(
