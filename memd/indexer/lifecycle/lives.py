@@ -45,13 +45,11 @@ def lives(
     """
     # The plus makes SQLite read by number: with an index of the workspace, every page would sort all rows.
     page = "+m.workspace = :workspace AND +m.file IS NOT NULL AND m.id > :after"
-    return _lives(connection, page, now, most, workspace=workspace, after=after)
+    return _lives(connection, page, now, most=most, workspace=workspace, after=after)
 
 
-def _lives(
-    connection: Connection, which: str, now: datetime | None = None, most: int = -1, **values: object
-) -> list[Life]:
-    values |= {"now": actions.in_utc(now) if now else "", "most": most}
+def _lives(connection: Connection, which: str, now: datetime | None = None, **values: object) -> list[Life]:
+    values = {"most": -1, "now": actions.in_utc(now) if now else "", **values}
     return [_life(row) for row in connection.execute(SQL["lives"].format(which=which), values)]
 
 
