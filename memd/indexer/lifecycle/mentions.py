@@ -67,8 +67,7 @@ class EdgePlan:
 
 def plan(connection: Connection, workspace: int, memories: Memories = None) -> EdgePlan:
     """The changes that these memories and those that mention them need."""
-    about = None if memories is None else json.dumps(list(memories))
-    rows = _mentions(connection, workspace, about)
+    rows = _mentions(connection, workspace, memories)
     by_name = memory_names.found_by_name(connection, workspace, {row["target"] for row in rows})
     resolved: list[tuple[int | None, int, str, str]] = []
     said: dict[edges.Triple, None] = {}
@@ -81,17 +80,18 @@ def plan(connection: Connection, workspace: int, memories: Memories = None) -> E
             resolved.append((new, row["memory"], row["rel"], row["target"]))
             moved |= triples
         said |= dict.fromkeys(triples)
-    mentioned = _edges(connection, workspace, about, "e.origin IN (?, ?)", (DECLARED, WRITTEN))
+    mentioned = _edges(connection, workspace, memories, "e.origin IN (?, ?)", (DECLARED, WRITTEN))
     said |= dict.fromkeys((row["one"], row["other"], row["rel"]) for row in mentioned)
     changed = [triple for triple in said if triple in moved or _difference(connection, workspace, triple)]
     return EdgePlan(resolved, changed, *_tags(connection, workspace, memories))
 
 
-def _mentions(connection: Connection, workspace: int, about: str | None) -> list[Row]:
+def _mentions(connection: Connection, workspace: int, memories: Memories) -> list[Row]:
     """The mentions in some memories, and those that may name one of them."""
     there = "CROSS JOIN memories m ON m.id = t.memory WHERE m.workspace = ? AND m.file IS NOT NULL"
-    if about is None:
+    if memories is None:
         return connection.execute(f"SELECT t.* FROM mentions t {there}", (workspace,)).fetchall()
+    about = json.dumps(list(memories))
     forms, whole = memory_names.forms(connection, about)
     # Any heading of a whole file: `$` follows `#`.
     inside = "t.target >= w.value || '#' AND t.target < w.value || '$'"
@@ -104,13 +104,13 @@ def _mentions(connection: Connection, workspace: int, about: str | None) -> list
     return list(found.values())
 
 
-def _edges(connection: Connection, workspace: int, about: str | None, clause: str, values: Sequence[str]) -> list[Row]:
+def _edges(connection: Connection, workspace: int, memories: Memories, clause: str, values: Sequence[str]) -> list[Row]:
     """The edges that meet a clause, of these memories or of all."""
-    if about is None:
+    if memories is None:
         wanted, among = ["edges e ON e.workspace = w.value"], json.dumps([workspace])
     else:
         # Without the workspace: SQLite would use its index and read all edges.
-        wanted, among = [f"edges e ON e.{end} = w.value" for end in ("one", "other")], about
+        wanted, among = [f"edges e ON e.{end} = w.value" for end in ("one", "other")], json.dumps(list(memories))
     select = "SELECT e.id, e.one, e.other, e.rel, e.origin, e.removed FROM json_each(?) w CROSS JOIN"
     queries = (f"{select} {joined} WHERE {clause}" for joined in wanted)
     return [row for query in queries for row in connection.execute(query, (among, *values))]
@@ -149,8 +149,7 @@ def _groups(connection: Connection, workspace: int, memories: Memories) -> list[
 
 def _pairs(connection: Connection, workspace: int, memories: Memories) -> tuple[set[Pair], dict[Pair, int]]:
     """Every pair with an untyped edge, also a removed one; and the living edges that a tag made."""
-    about = None if memories is None else json.dumps(list(memories))
-    rows = _edges(connection, workspace, about, "e.rel = ?", (RELATED,))
+    rows = _edges(connection, workspace, memories, "e.rel = ?", (RELATED,))
     tagged = [row for row in rows if row["origin"] == TAGGED and not row["removed"]]
     ends = json.dumps([end for row in tagged for end in (row["one"], row["other"])])
     there = catalog.numbers_of(connection, SQL["in_files"], ends)
