@@ -21,7 +21,7 @@ from typing import Any
 
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
-from memd.indexer.indexing.read_files import FileBatch, read_files
+from memd.indexer.indexing.read_files import FileBatch, Restless, read_files
 from memd.indexer.indexing.scan import NamesOnDisk, scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
@@ -107,8 +107,8 @@ def apply(
 
 def apply_in_pieces(
     stores: OwnStores, index: OwnIndex, paths: Iterable[str], max_bytes: int, options: IndexingOptions,
-    hurry: Callable[[], bool], saved: list[SavedMemory] | None = None,
-    restless: Callable[[str, int], bool] | None = None, now: datetime | None = None,
+    hurry: Callable[[], bool], saved: list[SavedMemory] | None = None, restless: Restless = None,
+    now: datetime | None = None,
 ) -> Iterator[IngestReport]:  # fmt: skip
     """Bring the stores in step with the given paths; yields whenever there is a `hurry`, and at the end.
 
@@ -143,9 +143,7 @@ class _Batches:
     """The changes that the ledger has and the caches have not."""
     ticks: bool = False
 
-    def take_in(
-        self, todo: deque[str], max_bytes: int, deep: bool, restless: Callable[[str, int], bool] | None
-    ) -> Iterator[None]:
+    def take_in(self, todo: deque[str], max_bytes: int, deep: bool, restless: Restless) -> Iterator[None]:
         """Read the files and bring the ledger in step with them, a piece at a time."""
         while todo:
             batch = yield from read_files(self.index, todo, max_bytes, deep, restless)

@@ -102,10 +102,11 @@ def read_or_none(index: WorkspaceIndex, path: str, max_bytes: int) -> FileConten
     return None
 
 
-def read_files(
-    index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool,
-    restless: Callable[[str, int], bool] | None = None,
-) -> Pieces[FileBatch]:  # fmt: skip
+Restless = Callable[[str, int], bool] | None
+"""Says of a path and its mtime whether it is still being written and waits; None: nothing waits."""
+
+
+def read_files(index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool, restless: Restless) -> Pieces[FileBatch]:
     """Take paths and read them, up to about `MOST_CHUNKS` chunks.
 
     With `deep` also files with an unchanged text are parsed; `restless` ones are left for later.
