@@ -277,11 +277,9 @@ class _Run:
         rows = self.connection.execute(SQL["memories"], (self.workspace,)).fetchall()
         self.memories: dict[str, Row] = {row["name"]: row for row in rows}
         names = {row["id"]: row["name"] for row in rows}
-        self.edges: dict[Subject, Row] = {
-            subject_of(names[row["one"]], row["rel"], names[row["other"]]): row
-            for row in self.connection.execute("SELECT * FROM edges WHERE workspace = ?", (self.workspace,))
-            if row["one"] in names and row["other"] in names
-        }
+        edges = self.connection.execute("SELECT * FROM edges WHERE workspace = ?", (self.workspace,))
+        known = (row for row in edges if row["one"] in names and row["other"] in names)
+        self.edges = {subject_of(names[row["one"]], row["rel"], names[row["other"]]): row for row in known}
 
     def disown(self) -> None:
         """This ledger had another name, under which its file tells what was observed: it is another machine's now."""
