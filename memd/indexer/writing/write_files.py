@@ -321,7 +321,9 @@ def _undo_life_change(
 
 def restoring_change(stores: OwnStores, index: WorkspaceIndex, known: Row, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
-    removed = _removed_file(stores.ledger.reader, index.id, known["path"])
+    # The file as it was when it was last removed, by whomever.
+    row = stores.ledger.reader.execute(SQL["removed_file"], (index.id, known["path"])).fetchone()
+    removed = zlib.decompress(row["removed"]) if row else b""
 
     def edit(data: bytes | None) -> bytes | None:
         if data is None:
@@ -341,12 +343,6 @@ def _restored(known: Row, current: str, text: str) -> str:
         return sections.with_section(known["path"], current, known["slug"], text)
     except KeyError:
         raise Conflict(f"{known['path']} has no such memory any more", "memd sync, then try again") from None
-
-
-def _removed_file(connection: Connection, workspace: int, path: str) -> bytes:
-    """The bytes of the file when it was last removed, by whomever."""
-    row = connection.execute(SQL["removed_file"], (workspace, path)).fetchone()
-    return zlib.decompress(row["removed"]) if row else b""
 
 
 def _new_file(known: Row, removed: str, text: str) -> str:
