@@ -176,15 +176,13 @@ def ranked_entries(
         # Entries that score too low for the page need not be looked up.
         least = min(sorted(scores.values(), reverse=True)[: offset + limit], default=0)
         possible = {memory for memory, score in scores.items() if score >= least}
-        rows = [
-            row for index, scored in by_index for row in entries(connection, index, Filters(), possible & scored.keys())
-        ]
+        numbers = [(index, possible & scored.keys()) for index, scored in by_index]
+        rows = [row for index, some in numbers for row in entries(connection, index, Filters(), some)]
         page = newest(connection, rows, offset, limit, lambda entry: scores[entry.id])
-        texts = [body_of(lookup.text_of(connection, entry.id, entry.row["digest"])) for entry in page]
-        shown = [
-            (entry.id, {**entry.as_object(), "score": float(scores[entry.id]), "text": text})
-            for entry, text in zip(page, texts, strict=True)
-        ]
+        shown = []
+        for entry in page:
+            text = body_of(lookup.text_of(connection, entry.id, entry.row["digest"]))
+            shown.append((entry.id, {**entry.as_object(), "score": float(scores[entry.id]), "text": text}))
         return {"entries": history.with_authors(connection, shown), "total": len(scores)}
 
 
