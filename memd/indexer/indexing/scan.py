@@ -165,8 +165,7 @@ def _names_in(folder: Path) -> dict[str, str]:
 def _leads_out(workspace: Workspace, file: Path) -> bool:
     if workspace.follow or not _through_link(workspace.root, file):
         return False
-    root, target = os.path.realpath(workspace.root), os.path.realpath(file)
-    return target != root and not target.startswith(root.rstrip("/") + "/")
+    return not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(workspace.root))
 
 
 def _through_link(root: Path, file: Path) -> bool:
