@@ -210,14 +210,10 @@ class _Decision:
     def _returned(self, new: Sequence[ParsedMemory], known: Container[int]) -> list[tuple[str, MemoryRow]]:
         """Memories that are back in their file as they were: another file may lose an equal one at the same time."""
         there = {(path, row.digest) for path, row in self.old}
-        back = {
-            row.id: (parsed.file.path, row)
-            for parsed in new
-            if (parsed.file.path, parsed.digest) not in there
-            for row, paths in self._departed(parsed.digest)
-            if row.slug == parsed.memory.slug and parsed.file.path in paths and row.id not in known
-        }
-        return list(back.values())
+        absent = [parsed for parsed in new if (parsed.file.path, parsed.digest) not in there]
+        found = [(one.file.path, one.memory.slug, *each) for one in absent for each in self._departed(one.digest)]
+        same = [(path, row) for path, slug, row, paths in found if row.slug == slug and path in paths]
+        return list({row.id: (path, row) for path, row in same if row.id not in known}.values())
 
     def _departed(self, digest: str) -> list[tuple[MemoryRow, set[str]]]:
         if digest not in self.departed:
@@ -237,13 +233,10 @@ class _Decision:
 
     def _before(self) -> tuple[list[tuple[str, MemoryRow]], list[ChunkRow]]:
         """The memories and chunks that the files of the batch had, without the unchanged ones."""
-        memories = [
-            (path, row)
-            for path in (*self.batch.notes, *self.batch.removed, *self.batch.emptied)
-            if path in self.index.files
-            for row in catalog.memories_of(self.connection, self.index.files[path].id, self.unchanged.get(path, ()))
-        ]
-        return memories, catalog.chunks_of(self.connection, (row.id for _, row in memories))
+        files, paths = self.index.files, (*self.batch.notes, *self.batch.removed, *self.batch.emptied)
+        known = [(path, files[path].id, self.unchanged.get(path, ())) for path in paths if path in files]
+        rows = [(path, row) for path, file, left in known for row in catalog.memories_of(self.connection, file, left)]
+        return rows, catalog.chunks_of(self.connection, (row.id for _, row in rows))
 
     def _just_gone(self) -> list[tuple[str, MemoryRow]]:
         """Memories that left a moment ago: they may be back in their file, or in one that has arrived."""
