@@ -116,11 +116,9 @@ def entries(
     clause = f"m.workspace = :workspace AND m.deleted IS NULL{clause}"
     # Not by SQLite, which folds only the case of ASCII letters.
     wanted = {tag.lstrip("#").lower() for tag in filters.tags}
-    return [
-        InventoryRow(row, index, key, row["date"])
-        for key, row in lookup.keyed_rows(connection, columns, clause, values)
-        if not wanted or wanted <= {str(tag).lower() for tag in json.loads(row["tags"])}
-    ]
+    keyed = lookup.keyed_rows(connection, columns, clause, values)
+    found = (InventoryRow(row, index, key, row["date"]) for key, row in keyed)
+    return [one for one in found if not wanted or wanted <= {str(tag).lower() for tag in json.loads(one.row["tags"])}]
 
 
 def newest(

@@ -196,12 +196,11 @@ def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> 
     """The first notes of each day, with their headings."""
     values = {"workspaces": workspace_ids(indexes), "days": json.dumps(days), "most": DAY_HEADINGS}
     rows = connection.execute(SQL["first_notes"], values).fetchall()
-    names = {index.id: index.workspace.ns for index in indexes}
-    return grouped(
-        (row["date"], {"ns": names[row["workspace"]], "key": key, "heading": row["heading"],
-                       "tier": row["tier"]})
-        for key, row in zip(lookup.keys_of(connection, rows), rows, strict=True)
-    )  # fmt: skip
+    ns = {index.id: index.workspace.ns for index in indexes}
+    keyed = zip(lookup.keys_of(connection, rows), rows, strict=True)
+    columns = ("heading", "tier")
+    notes = ({"ns": ns[row["workspace"]], "key": key, **{name: row[name] for name in columns}} for key, row in keyed)
+    return grouped(zip((row["date"] for row in rows), notes, strict=True))
 
 
 # --- the nightly exam: the chunks that probes are made from, and the trend of the results -------------------
