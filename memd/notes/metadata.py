@@ -272,12 +272,9 @@ def hashtags(prose: Iterable[str]) -> tuple[str, ...]:
 def tag_spans(text: str) -> list[tuple[int, int]]:
     """The spans of the names of #tags in prose, without those in code or in a line of a chat, where it is a room."""
     code = [match.span() for match in CODE.finditer(text)] if "`" in text and "#" in text else []
-    return [
-        (match.start(1), match.start(1) + len(match.group(1).rstrip("/-")))
-        for match in TAG.finditer(text)
-        if not any(start < match.start() < end for start, end in code)
-        and not SPOKEN.match(text, text.rfind("\n", 0, match.start()) + 1)
-    ]
+    prose = (tag for tag in TAG.finditer(text) if not any(start < tag.start() < end for start, end in code))
+    tags = (tag for tag in prose if not SPOKEN.match(text, text.rfind("\n", 0, tag.start()) + 1))
+    return [(tag.start(1), tag.start(1) + len(tag[1].rstrip("/-"))) for tag in tags]
 
 
 # --- ttl ----------------------------------------------------------------------------------------------------
