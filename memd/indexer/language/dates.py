@@ -95,8 +95,7 @@ def third(period: Period, part: int | None) -> Period:
         return period
     first, last = period
     days = DAY * (((last - first).days + 1) // 3)
-    thirds = ((first, first + days - DAY), (first + days, first + 2 * days - DAY), (first + 2 * days, last))
-    return thirds[part]
+    return first + part * days, last if part == 2 else first + (part + 1) * days - DAY
 
 
 def nearest(make: Callable[[int], Period], step: int | None, now: date) -> Reading:
