@@ -169,13 +169,10 @@ def _means(connection: Connection, mirror: VectorIndex, memories: Collection[int
     """The vectors of memories whose chunks are all in the mirror."""
     chunks = grouped((memory, chunk) for memory, _, chunk in lookup.siblings(connection, memories))
     vectors = mirror.take([chunk for those in chunks.values() for chunk in those])
-    found, at = {}, 0
-    for memory, those in chunks.items():
-        mean = mean_of(vectors[at : at + len(those)])
-        at += len(those)
-        if np.isfinite(mean).all():
-            found[memory] = mean
-    return found
+    parts = np.split(vectors, np.cumsum([len(those) for those in chunks.values()])[:-1])
+    # Without any chunks there is one part, of nothing.
+    means = {memory: mean_of(part) for memory, part in zip(chunks, parts, strict=False)}
+    return {memory: mean for memory, mean in means.items() if np.isfinite(mean).all()}
 
 
 # --- writing ------------------------------------------------------------------------------------------------
