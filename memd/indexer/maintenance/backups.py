@@ -209,8 +209,7 @@ def _taken_over(new: sqlite3.Connection, table: str, names: list[str], row: tupl
     if not is_whole(table, row, names):
         return False
     places = ", ".join("?" * len(names))
-    try:
+    with suppress(sqlite3.IntegrityError, UnicodeEncodeError):
         new.execute(f"INSERT OR REPLACE INTO {table} ({listed(names)}) VALUES ({places})", row)
-    except (sqlite3.IntegrityError, UnicodeEncodeError):
-        return False
-    return True
+        return True
+    return False
