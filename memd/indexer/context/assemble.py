@@ -96,8 +96,7 @@ def _search(inputs: ContextInputs) -> SearchRelevance:
     """Search as for any question; while vectors are being made, by words alone too: meaning takes nothing away."""
     ask = replace(inputs.task.ask, limit=DEEP)
     found = _searched(inputs, ask)
-    partly = ask.mode == "hybrid" and any(inputs.stores.is_partly_embedded(index) for index in inputs.indexes.values())
-    if not partly:
+    if ask.mode != "hybrid" or not any(map(inputs.stores.is_partly_embedded, inputs.indexes.values())):
         return found
     words = _searched(inputs, replace(ask, mode="text"))
     either = {**words.relevance, **found.relevance}, {**words.near, **found.near}
