@@ -36,7 +36,7 @@ PARTS = {
     "model": "meaning.question_vector",
     "the best by words": "CandidatePool",
     "vectors": "QuestionVector.nearest",
-    "join with the ledger": "lookup.join",
+    "the columns of the candidates": "CandidatePool.shown",
     "evidence and passages": "signals.weigh",
     "hits": "hits.answer",
 }
