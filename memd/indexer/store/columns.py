@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 from math import inf
 from sqlite3 import Connection, Cursor
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,9 @@ PRIORITY = {"low": -1.0, "high": 0.6, "critical": 1.0}
 TIER = {"dormant": -1.0, "sensory": -0.5}
 """Enough to put the other of two equals first, never to hide an only answer."""
 
-Numbers = NDArray[np.float64]
+Times = NDArray[np.float64]
+Shares = NDArray[np.float32]
+Numbers = NDArray[np.int32]
 Truths = NDArray[np.bool_]
 
 
@@ -45,19 +47,19 @@ class RankedChunks(NamedTuple):
     """The columns, each with a value for every chunk of a workspace, in the order of memories and lines."""
 
     memory: Places
-    line: Places
+    line: Numbers
     chunk: Places
-    file: Places
-    day: Places
+    file: Numbers
+    day: Numbers
     """The day of the note, as Python counts days; 0 for none, and for MEMORY.md, whenever it was last changed."""
     semantic: Truths
     episodic: Truths
-    tier: Numbers
+    tier: Shares
     """How low its tier stands: from -1 to 0, which is awake."""
-    importance: Numbers
+    importance: Shares
     """From -1 to 1: the priority and the importance that the note declares. The faded one counts in contexts."""
     resting: Truths
-    end: Numbers
+    end: Times
     """The time from which on it is not shown, in seconds."""
     outdated: Truths
 
@@ -66,7 +68,7 @@ class RankedChunks(NamedTuple):
         return RankedChunks._make(column[places] for column in self)
 
 
-TYPES = (np.int64,) * 5 + (bool, bool, float, float, bool, float, bool)
+TYPES = (np.int64, np.int32, np.int64, np.int32, np.int32, bool, bool, np.float32, np.float32, bool, float, bool)
 
 
 class ChunkPlace(NamedTuple):
@@ -129,20 +131,20 @@ class ChunkColumns:
         fresh = _ranked(connection, self.workspace, memories)
         if kept.all() and not len(fresh.chunk):
             return self.ranked
-        left = [column[kept] for column in self.ranked]
+        left: list[NDArray[Any]] = [column[kept] for column in self.ranked]
         at = left[0].searchsorted(fresh.memory)
         return RankedChunks._make(np.insert(column, at, new) for column, new in zip(left, fresh, strict=True))
 
     @cached_property
-    def _by_chunk(self) -> tuple[Places, Places]:
+    def _by_chunk(self) -> tuple[Places, Numbers]:
         """The numbers of the chunks in order, and where each is."""
         order = self.ranked.chunk.argsort(kind="stable")
-        return self.ranked.chunk[order], np.append(order, -1)
+        return self.ranked.chunk[order], np.append(order, -1).astype(np.int32)
 
     def shown(self, chunks: Iterable[int]) -> Places:
         """The places of those of some chunks that the ledger has and that may be shown."""
         known, order = self._by_chunk
-        at = order[places_in(known, np.fromiter(chunks, np.int64))]
+        at = order[places_in(known, np.fromiter(chunks, np.int64))].astype(np.int64)
         at = at[at >= 0]
         return at[self.ranked.end[at] > time.time()]
 
