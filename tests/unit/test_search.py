@@ -248,6 +248,16 @@ def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_o
     assert "token39end" in lab.ask("secret word token39end").hits[0].text
 
 
+def test_a_command_line_is_found_as_it_is_pasted(lab: Lab) -> None:
+    lab.add({
+        "memory/2026-02-01.md": "## Clean\n\nNever run `rm -rf build/` beside Trados, `ss -ltnp` shows it.\n",
+        "memory/2026-02-02.md": "## Other\n\nThe rf antenna shows what ss and rm say of the build.\n",
+    })  # fmt: skip
+    for question in ("rm -rf build/", "ss -ltnp", "never run rm -RF with Trados"):
+        assert lab.ask(question, mode="text").hits[0].path == "memory/2026-02-01.md", question
+    assert [hit.path for hit in lab.ask("build -Trados", mode="text").hits] == ["memory/2026-02-02.md"]
+
+
 # --- what rests ---------------------------------------------------------------------------------------------
 
 

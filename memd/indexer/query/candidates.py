@@ -1,5 +1,6 @@
 """Which chunks of one workspace are worth weighing: the best of each voice, within what the question allows."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -127,7 +128,7 @@ def allowed(index: WorkspaceIndex, question: ParsedQuestion, postings: Postings)
     for phrase in question.phrases:
         chunks = having(index.reader, postings, phrase, chunks)
     for phrase in question.without:
-        chunks = chunks[~np.isin(chunks, having(index.reader, postings, phrase, chunks))]
+        chunks = chunks[~np.isin(chunks, excluded(index.reader, postings, phrase, chunks))]
     return chunks
 
 
@@ -150,6 +151,14 @@ def having(connection: Connection, postings: Postings, phrase: Phrase, among: Id
     # The newest chunks have the highest numbers.
     texts = lookup.texts(connection, np.sort(chunks)[-MOST_READ:].tolist())
     return chunks[np.isin(chunks, [chunk for chunk, text in texts.items() if _in_order(text, phrase)])]
+
+
+def excluded(connection: Connection, postings: Postings, phrase: Phrase, among: Ids) -> Ids:
+    """Those of some chunks that have an excluded phrase; in one that has it behind a hyphen it was typed (`rm -rf`)."""
+    chunks = having(connection, postings, phrase, among)
+    typed = re.compile(rf"(?<![\w-])-{re.escape(phrase.text)}(?!\w)", re.IGNORECASE)
+    texts = lookup.texts(connection, np.sort(chunks)[-MOST_READ:].tolist())
+    return chunks[~np.isin(chunks, [chunk for chunk, text in texts.items() if typed.search(text)])]
 
 
 def _in_order(text: str, phrase: Phrase) -> bool:

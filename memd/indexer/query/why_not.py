@@ -73,7 +73,7 @@ def _filtered_by(stores: Stores, index: WorkspaceIndex, row: JsonObject, questio
         if not len(candidates.having(connection, postings, phrase, passage)):
             reasons.append(f"filtered: it does not have the phrase “{phrase.text}”")
     for phrase in question.without:
-        if len(candidates.having(connection, postings, phrase, passage)):
+        if len(candidates.excluded(connection, postings, phrase, passage)):
             reasons.append(f"filtered: it has “{phrase.text}”, which the question excludes")
     return reasons
 
