@@ -49,6 +49,20 @@ def seq(clock: str) -> int:
 # --- what is written --------------------------------------------------------------------------------------------
 
 
+def test_nothing_is_written_where_the_folder_is_gone(client: Client, workspace: Path) -> None:
+    client.note("The disk of Mimas is full.", now=NOW)
+    away = workspace.rename(workspace.with_name("away"))
+    for write in (client.note, lambda text: client.save(text, "long_term"), lambda text: client.put("parcel", text)):
+        with pytest.raises(NotFound, match="is not there") as raised:
+            write("buy milk")
+        assert "memd remove" in raised.value.hint
+    assert not workspace.exists()
+    away.rename(workspace)
+    client.sync()
+    assert client.query("Mimas", mode="text")["verdict"] == "found"
+    assert client.note("buy bread")["path"]
+
+
 def test_a_note_makes_the_day_with_its_header_and_goes_on_with_it(client: Client, workspace: Path) -> None:
     first = client.note("The NAS moved to the cellar.", title="NAS", tags=["home", "network"], now=NOW)
     second = client.note("Bought bread.", now="2026-02-07T18:02")
