@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 import zlib
@@ -353,6 +354,21 @@ def test_a_note_counts_from_its_own_date(client: Client) -> None:
     assert client.get(GARDEN, as_of="2026-02-15")["version"] == 1
     with pytest.raises(NotFound):
         client.get(GARDEN, as_of="2026-02-14")
+
+
+def test_a_section_that_stays_as_it_was_keeps_its_day(client: Client, workspace: Path) -> None:
+    file = workspace / "MEMORY.md"
+    file.write_text(
+        "# Long-term\n\n## Walrus\n\nThe walrus is called Otto.\n\n## Penguin\n\nThe penguin is called Pia.\n"
+    )
+    written = datetime(2026, 1, 5, 12).timestamp()
+    os.utime(file, (written, written))
+    client.sync()
+    change(client, file, "Pia", "Polly")
+    days = {memory["key"]: memory["date"] for memory in client.list(role="memory")["memories"]}
+    assert days["MEMORY#walrus"] == "2026-01-05" < days["MEMORY#penguin"]
+    assert found(client, "walrus Otto", until="2026-01", mode="text")
+    assert found(client, "walrus Otto", as_of="2026-01-31")
 
 
 @pytest.mark.parametrize("mode", ["text", "hybrid", "vector", "exact"])

@@ -275,7 +275,7 @@ class _Decision:
     def _save_memory(self, parsed: ParsedMemory, match: int | None) -> int:
         """Save a memory, its names and its version; returns its number."""
         memory, file = parsed.memory, parsed.file
-        number = catalog.save_memory(self.connection, self.index.id, file.id, memory, parsed.role, match, self.now)
+        number = catalog.save_memory(self.connection, self.index.id, file, memory, parsed.role, match, self.now)
         if memory_names.keep(self.connection, number, file.path, memory):
             self.index.unlinked.add(number)
         last = history.latest(self.connection, number)

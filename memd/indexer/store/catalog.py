@@ -4,8 +4,10 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from pathlib import PurePosixPath
+from sqlite3 import Connection
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
@@ -217,13 +219,17 @@ def just_gone(connection: sqlite3.Connection, workspace: int, since: str) -> lis
 
 
 def save_memory(
-    connection: sqlite3.Connection, workspace: int, file: int, memory: Memory, role: str, known: int | None, now: str
+    connection: Connection, workspace: int, file: FileRow, memory: Memory, role: str, known: int | None, now: str
 ) -> int:
-    """Write a memory's row; a known one keeps its number and with it its life."""
+    """Write a memory's row; a known one keeps its number and with it its life.
+
+    A file without a date gives its memories the day it was last written; one with the text it had keeps its day.
+    """
     values = {
         "id": known,
         "workspace": workspace,
-        "file": file,
+        "file": file.id,
+        "written": datetime.fromtimestamp(file.mtime_ns / 1e9).date().isoformat(),
         "digest": digest_of_memory(memory),
         "body": digest_of_body(memory),
         "tier": memory.declared.tier or ("ltm" if role in ("memory", "topic") else "stm"),
