@@ -132,8 +132,8 @@ class ChunkColumns:
         if kept.all() and not len(fresh.chunk):
             return self.ranked
         left: list[NDArray[Any]] = [column[kept] for column in self.ranked]
-        at = left[0].searchsorted(fresh.memory)
-        return RankedChunks._make(np.insert(column, at, new) for column, new in zip(left, fresh, strict=True))
+        at, added = left[0].searchsorted(fresh.memory), list[NDArray[Any]](fresh)
+        return RankedChunks._make(np.insert(column, at, new) for column, new in zip(left, added, strict=True))
 
     @cached_property
     def _by_chunk(self) -> tuple[Places, Numbers]:
