@@ -39,7 +39,7 @@ WHERE m.tier IN ('dormant', 'sensory') AND COALESCE(json_extract(m.declared, '$.
 """
 OUTDATED = """
 SELECT e.other FROM edges e JOIN memories n ON n.id = e.one
-WHERE e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL
+WHERE e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL AND n.deleted IS NULL
 """
 
 

@@ -7,7 +7,7 @@ SELECT
     -- A later memory says what is true now.
     EXISTS (
         SELECT 1 FROM edges e JOIN memories n ON n.id = e.one
-        WHERE e.other = m.id AND e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL
+        WHERE e.other = m.id AND e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL AND n.deleted IS NULL
     )
 FROM chunks c CROSS JOIN memories m ON m.id = c.memory
 WHERE {which}

@@ -20,8 +20,9 @@ WHEN (old.kind, old.tier, old.role, old.date, old.declared, old.expires, old.del
     IS NOT (new.kind, new.tier, new.role, new.date, new.declared, new.expires, new.deleted) BEGIN
     INSERT INTO changed (memory) VALUES (new.id);
 END;
--- What a memory refines is outdated for as long as that is in the files.
-CREATE TRIGGER memory_kept AFTER UPDATE OF file ON memories WHEN (old.file IS NULL) <> (new.file IS NULL) BEGIN
+-- What a memory refines is outdated for as long as that is in the files and was not deleted.
+CREATE TRIGGER memory_kept AFTER UPDATE OF file, deleted ON memories
+WHEN (old.file IS NULL, old.deleted) IS NOT (new.file IS NULL, new.deleted) BEGIN
     INSERT INTO changed (memory) SELECT other FROM edges WHERE one = new.id AND rel = 'refines';
 END;
 CREATE TRIGGER refined AFTER INSERT ON edges WHEN new.rel = 'refines' BEGIN
