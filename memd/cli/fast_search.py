@@ -113,7 +113,8 @@ def _note_cut(result: dict[str, Any]) -> None:
     """All were asked for; say so when that is more than an answer has, counting what was folded into a hit."""
     many = len(result["hits"])
     places = many + sum(len(hit.get("also", ())) for hit in result["hits"])
-    if result.get("total", 0) > places:
+    # With fewer hits the others are no answers.
+    if many >= daemon_calls.PAGES["bus"][1] and result.get("total", 0) > places:
         shown = f"{many} ({places} places)" if places > many else f"{many}"
         console.note(f"these are the best {shown}, the most that one answer has; narrow it with --since, --path")
 
