@@ -124,7 +124,7 @@ def _proposals(result: Mapping[str, Any]) -> str:
 def reloaded(result: Mapping[str, Any]) -> str:
     """The answer of a daemon that read its settings anew."""
     if not result["changed"]:
-        return "the daemon has this value already, or its environment overrides it: memd config show"
+        return "the daemon follows these settings already, but for what its environment overrides: memd config show"
     followed = [name for name in result["changed"] if name not in result["restart"]]
     said = {"the daemon follows ": followed, "after memd restart: ": result["restart"]}
     return "\n".join(f"{words}{', '.join(names)}" for words, names in said.items() if names)

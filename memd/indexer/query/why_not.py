@@ -54,7 +54,8 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
     if known.left_out:
         return f"{path} is left out: {known.problem}"
     chunks = lookup.chunks_at(stores.ledger.reader, index.id, path, [line])
-    return chunks.get(line, f"line {line} of {path} is in no chunk: it is blank, past the end, or only an index line")
+    why = "it is blank, past the end, front matter, or only an index line"
+    return chunks.get(line, f"line {line} of {path} is in no chunk: {why}")
 
 
 def _filtered_by(stores: Stores, index: WorkspaceIndex, row: JsonObject, question: ParsedQuestion) -> list[str]:
