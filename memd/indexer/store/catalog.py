@@ -223,7 +223,7 @@ def save_memory(
 ) -> int:
     """Write a memory's row; a known one keeps its number and with it its life.
 
-    A file without a date gives its memories the day it was last written; one with the text it had keeps its day.
+    A file without a date gives its memories the day it was last written; one with the text it had keeps its first day.
     """
     values = {
         "id": known,

@@ -69,7 +69,9 @@ ON CONFLICT (id) DO UPDATE SET
     changed = CASE WHEN digest = :digest THEN changed ELSE :now END, gone = NULL, file = :file, slug = :slug,
     heading = :heading, start_line = :start_line, end_line = :end_line, digest = :digest, body = :body,
     kind = :kind, role = :role, tags = :tags, declared = :declared, expires = :expires,
-    date = CASE WHEN digest = :digest AND date > '' AND :date = :written AND :role <> 'daily' THEN date ELSE :date END,
+    date = CASE
+        WHEN digest = :digest AND date > '' AND :date = :written AND :role <> 'daily' THEN MIN(date, :date) ELSE :date
+    END,
     -- A new text is a new answer, whatever was thought of the old one.
     deleted = CASE WHEN digest = :digest THEN deleted END,
     -- Fading goes on from the declared importance; only another declaration resets it.

@@ -91,7 +91,7 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
     if document := next(filter(is_document, write_action.paths), ""):
         raise Refused(f"{document} is a document, which memd only reads", "change it in the program that made it")
-    if not index.workspace.root.is_dir():
+    if index.files and not index.workspace.root.is_dir():
         # A new folder would take the place of what comes back, and end the hold on what it had.
         raise NotFound(f"{index.workspace.root} is not there", f"bring it back, or: memd remove {index.workspace.ns}")
     names = NamesOnDisk(index.workspace)
