@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import signal
@@ -157,6 +158,35 @@ def test_what_is_saved_is_found_at_once(asked: Client, workspace: Path) -> None:
     assert asked.query("Minerva", sync="full")["hits"]
     (workspace / "memory" / "2026-02-17.md").unlink()
     assert not asked.query("Minerva", sync="full", mode="text")["hits"]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_note_that_is_replaced_again_and_again_is_in_every_answer(home: Home, workspace: Path, count: int) -> None:
+    home.configure(f"[daemon]\nreaders = {count}\n")
+    note, fresh, done = workspace / "memory" / "heron.md", workspace / "fresh", threading.Event()
+
+    def save(nth: int) -> None:
+        fresh.write_text(f"---\ntags: [birds]\n---\n\n## Heron\n\nThe heron stands in pond {nth}.\n")
+        fresh.rename(note)
+
+    def save_again_and_again() -> None:
+        for nth in itertools.takewhile(lambda _: not done.is_set(), itertools.count()):
+            save(nth)
+            time.sleep(0.05)
+
+    save(0)
+    with home.start() as client, ThreadPoolExecutor(1) as pool:
+        client.workspace_add(str(workspace))
+        ask_until_read(client, count)
+        client.sync()
+        saving = pool.submit(save_again_and_again)
+        missed = []
+        for nth in range(300):
+            answer = client.query(('heron "stands in"', "heron tag:birds")[nth % 2], mode="text", sync="none")
+            missed += [answer] if not answer["hits"] else []
+        done.set()
+        saving.result()
+    assert missed == []
 
 
 def test_a_workspace_that_comes_or_goes_is_known_to_them(asked: Client, home: Home) -> None:

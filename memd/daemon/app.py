@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from datetime import date
 from functools import partial
@@ -102,10 +102,6 @@ class App:
         self.stores = OwnStores(paths.state_dir(), most_open=most.max_open, most_open_mb=most.max_open_mb)
         self.stores.link_similarity = self.settings.links.similarity
         self._stack.callback(self.stores.close)
-        # Whoever is still at work with the ledger ends first: closing a connection that is in use is a crash.
-        threads = ThreadPoolExecutor(thread_name_prefix="work")
-        self._loop.set_default_executor(threads)
-        self._stack.callback(threads.shutdown, cancel_futures=True)
         self.stores.open_workspaces(self.settings.workspaces)
         self._promised = bool(self.stores.ledger.promises())
         self._lacks_backup = self.settings.jobs.backup != OFF and newest_backup(self.stores.folder) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from memd.indexer.store.ledger import Ledger
 from tests.lab import Lab
 
 PAGE = 4096
+SUM = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000000) SELECT SUM(x) FROM n"
 
 
 def test_nothing_changes_within_a_snapshot(tmp_path: Path) -> None:
@@ -24,6 +27,23 @@ def test_nothing_changes_within_a_snapshot(tmp_path: Path) -> None:
         assert connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()["value"] == before
     assert ledger.setting("seq") != before
     ledger.close()
+
+
+def test_who_is_reading_when_it_is_closed_reads_on_and_the_file_is_whole_without_its_log(tmp_path: Path) -> None:
+    ledger, reading = Ledger(tmp_path / "state.db"), threading.Event()
+    ledger.transact(ledger.save_setting, "bird", "wren")
+
+    def sum_up() -> int:
+        ledger.reader.set_progress_handler(reading.set, 1_000)
+        return sum(int(ledger.reader.execute(SUM).fetchone()[0]) for _ in range(2))
+
+    with ThreadPoolExecutor(1) as pool:
+        summed = pool.submit(sum_up)
+        reading.wait()
+        ledger.close()
+        alone = shutil.copy(ledger.path, tmp_path / "alone.db")
+        assert Ledger(alone).setting("bird") == "wren"
+        assert summed.result() == 2 * 2_000_001_000_000
 
 
 def test_whoever_reads_the_rows_of_files_keeps_them_while_the_writer_goes_on(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -216,7 +217,7 @@ def test_a_chunk_that_goes_between_two_looks_is_left_out(lab: Lab):
     assert [hit.path for hit in shown.hits + shown.near] == ["memory/2026-02-01.md"]
 
 
-def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_out(lab: Lab):
+def test_questions_during_edits_never_fail_nor_miss_a_note_nor_bring_back_what_was_taken_out(lab: Lab):
     lab.add(many(20))
     gone: set[str] = set()
     done = threading.Event()
@@ -224,14 +225,17 @@ def test_questions_during_edits_never_fail_and_never_bring_back_what_was_taken_o
 
     def ask() -> None:
         while not done.is_set():
-            known = set(gone)
-            try:
-                answers = [lab.ask("the secret word of the router is token", mode=mode) for mode in ("hybrid", "text")]
-            except Exception as error:  # noqa: BLE001
-                wrong.append(error)
-                return
-            texts = [hit.text for answer in answers for hit in answer.hits]
-            wrong.extend((token, text) for token in known for text in texts if token in text)
+            for mode in ("hybrid", "text"):
+                known = set(gone)
+                look = partial(lab.ask, "the secret word of the router is token", mode=mode)
+                try:
+                    texts = [hit.text for hit in lab.stores.in_snapshot(look)[1].hits]
+                except Exception as error:  # noqa: BLE001
+                    wrong.append(error)
+                    return
+                wrong.extend((token, text) for token in known for text in texts if token in text)
+                if known and not any("secret word" in text for text in texts):
+                    wrong.append(texts)
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:

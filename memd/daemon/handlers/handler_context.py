@@ -286,8 +286,7 @@ class HandlerContext:
 
     def _in_snapshot(self, work: Callable[[], T], tries: int = MODEL_TRIES) -> tuple[int, T]:
         try:
-            with self.stores.ledger.snapshot():
-                return self.stores.ledger.seq_seen(), work()
+            return self.stores.in_snapshot(work)
         except ModelChanged:
             if tries == 1:
                 raise

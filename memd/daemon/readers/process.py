@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,8 @@ class ReaderProcess:
 
     def _run(self, call: ReadCall) -> None:
         try:
-            with self._stores.snapshot() as seq:
-                work, args, kwargs = load_work(call.work, self._stores)
-                answer = encode(CallResult(call.number, work(*args, **kwargs), seq=seq))
+            seq, value = self._stores.in_snapshot(partial(self._answer, call))
+            answer = encode(CallResult(call.number, value, seq=seq))
         except MemdError as error:
             answer = encode(CallResult(call.number, error=error))
         except Exception as error:
@@ -67,6 +67,11 @@ class ReaderProcess:
             # The daemon tries it by itself, and finds out what it means.
             answer = encode(CallResult(call.number, error=ReaderGone(f"a question failed in a reader: {error!r}")))
         self._send(answer)
+
+    def _answer(self, call: ReadCall) -> Any:
+        # Loading it opens what it is about, as of the snapshot.
+        work, args, kwargs = load_work(call.work, self._stores)
+        return work(*args, **kwargs)
 
     def _send(self, content: bytes) -> None:
         with self._sending:

@@ -339,13 +339,13 @@ class Worker:
     def index_own(self, index: OwnIndex, batch: Batch) -> IngestReport:
         """Index what memd wrote itself in one piece: the clock's next tick is promised to it."""
         ledger, before = self.stores.ledger, self.stores.ledger.seq
-        report = self._next_piece(index, self._indexing(index, batch, lambda: False))
+        report = self._next_piece(index, self._indexing(index, batch, None))
         if ledger.seq == before:
             # An undo may leave what was indexed last; whoever waits for the tick must not wait for another change.
             ledger.transact(ledger.tick)
         return report
 
-    def _indexing(self, index: OwnIndex, batch: Batch, hurry: Callable[[], bool]) -> Iterator[IngestReport]:
+    def _indexing(self, index: OwnIndex, batch: Batch, hurry: Callable[[], bool] | None) -> Iterator[IngestReport]:
         """Bring the stores in step with some paths, a piece at a time."""
         ns, paths, options, whole = batch.ns, batch.paths, batch.options, IngestReport()
         restless = partial(self._restless, ns, batch.own) if options.settle else None

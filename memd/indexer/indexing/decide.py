@@ -18,7 +18,7 @@ from memd.indexer.indexing.read_files import FileBatch, keep_copy, note_losses
 from memd.indexer.record import actions, history
 from memd.indexer.record.history import MemoryVersion
 from memd.indexer.store import catalog
-from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow
+from memd.indexer.store.catalog import ChunkRow, FileRow, MemoryRow, TextState
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Chunk, Memory, grouped, is_document
 from memd.notes.parse import CACHED_FILES
@@ -98,8 +98,8 @@ def decide(stores: OwnStores, index: OwnIndex, batch: FileBatch, now: str) -> It
     while not decision.done:
         failpoint("before-ledger")
         with stores.ledger.write() as connection:
-            catalog.mark_text(connection, index.id, True)
             changes = decision.step(connection)
+            catalog.mark_text(connection, index.id, TextState.OUTDATED if changes.dropped else TextState.BEHIND)
         failpoint("after-ledger")
         decision.publish()
         yield changes

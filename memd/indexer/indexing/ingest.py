@@ -26,6 +26,7 @@ from memd.indexer.indexing.scan import NamesOnDisk, scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
+from memd.indexer.store.catalog import TextState
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ActiveModel
 
@@ -101,16 +102,17 @@ def apply(
 ) -> IngestReport:  # fmt: skip
     """Bring the stores in step with the given paths, in one go and one tick of the clock."""
     options = IndexingOptions(accept_missing, deep)
-    (report,) = apply_in_pieces(stores, index, paths, max_bytes, options, lambda: False, now=now)
+    (report,) = apply_in_pieces(stores, index, paths, max_bytes, options, None, now=now)
     return report
 
 
 def apply_in_pieces(
     stores: OwnStores, index: OwnIndex, paths: Iterable[str], max_bytes: int, options: IndexingOptions,
-    hurry: Callable[[], bool], saved: list[SavedMemory] | None = None, restless: Restless = None,
+    hurry: Callable[[], bool] | None, saved: list[SavedMemory] | None = None, restless: Restless = None,
     now: datetime | None = None,
 ) -> Iterator[IngestReport]:  # fmt: skip
-    """Bring the stores in step with the given paths; yields whenever there is a `hurry`, and at the end.
+    """Bring the stores in step with the given paths; yields at the end, and whenever there is a `hurry` or questions
+    would miss what was replaced, unless that is None.
 
     Before it yields, all stores are brought to one state and the clock ticks. `saved` collects the changed memories,
     even if a cache fails afterwards; `restless` says whether a path with its mtime is still being written and waits.
@@ -122,7 +124,7 @@ def apply_in_pieces(
     root, names = index.workspace.root, NamesOnDisk(index.workspace)
     todo = deque(sorted(paths, key=lambda path: (os.path.lexists(root / path) and names.spelled(path) == path, path)))
     for _ in batches.take_in(todo, max_bytes, options.deep, restless):
-        if hurry():
+        if hurry is not None and (batches.behind.dropped or hurry()):
             yield batches.settle()
     yield batches.settle(last=True)
 
@@ -200,12 +202,15 @@ class _Batches:
         known = _follow_vectors(stores, index, changes)
         failpoint("after-vectors")
         if changes.added or changes.dropped:
+            if changes.dropped:
+                index.text_since = stores.ledger.seq + 1
             index.text.apply(changes.added, changes.dropped)
         failpoint("after-text")
         self.report.to_embed += [number for number, _ in changes.added if number not in known]
-        with stores.ledger.write() as connection:
-            catalog.mark_text(connection, index.id, False)
-            if tick:
+        if tick:
+            with stores.ledger.write() as connection:
+                # Not before: the readers look at the text index again after a tick.
+                catalog.mark_text(connection, index.id, TextState.IN_STEP)
                 stores.ledger.tick(connection)
 
 

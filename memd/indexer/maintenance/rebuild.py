@@ -15,6 +15,7 @@ from typing import Any
 from memd.child import Child, ChildGone, link_to_parent, serve
 from memd.errors import MemdError
 from memd.indexer.store import catalog, text
+from memd.indexer.store.catalog import TextState
 from memd.indexer.store.own_stores import BUILDING, OwnIndex, OwnStores
 from memd.indexer.store.segment import TextBroken
 
@@ -73,7 +74,7 @@ def _follow_ledger(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], 
         lacks_many()
     for at in range(0, len(missing), BATCH):
         index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
-    stores.ledger.transact(catalog.mark_text, index.id, False)
+    stores.ledger.transact(catalog.mark_text, index.id, TextState.IN_STEP)
     if missing or extra:
         stores.have_texts_read_again()
     return len(missing) + len(extra)

@@ -193,14 +193,23 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
 def find(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
 ) -> SearchResult:
-    """The candidates for a question, best first; for one of filters only, what passes them, newest first.
+    """The candidates for a question, best first; for one of filters only, what passes them, newest first."""
+    stores.refuse_outdated(indexes)
+    found = _find(stores, indexes, ask, question, also)
+    # Another question may have had a text index follow the ledger meanwhile.
+    stores.refuse_outdated(indexes)
+    return found
 
-    A time that it names as seen from today filters first; only if nothing of that time answers, all notes are asked.
-    What has the question's very words is an answer whatever its time.
+
+def _find(
+    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int]
+) -> SearchResult:
+    """A time that the question names as seen from today filters first; only if nothing of that time answers, all notes
+    are asked. What has the question's very words is an answer whatever its time.
     """
     timed = question.at_its_time
     if timed is not None:
-        found = find(stores, indexes, ask, timed, also)
+        found = _find(stores, indexes, ask, timed, also)
         if certainty.verdict(bool(found.candidates), found.confidence) != "none":
             return _with_written(stores, indexes, ask, question, found)
     if question.has_words:

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from enum import IntEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
 from sqlite3 import Connection
@@ -136,9 +137,25 @@ def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
 
 
-def mark_text(connection: sqlite3.Connection, workspace: int, is_behind: bool) -> None:
-    """Mark the text index as possibly behind, or known to be right."""
-    connection.execute("UPDATE workspaces SET text_dirty = ? WHERE id = ?", (is_behind, workspace))
+class TextState(IntEnum):
+    """How far the text index follows the chunks."""
+
+    IN_STEP = 0
+    BEHIND = 1
+    """It may differ from them."""
+    OUTDATED = 2
+    """It has chunks in whose place there are others, or none: what asks it now may miss both."""
+
+
+def mark_text(connection: sqlite3.Connection, workspace: int, state: TextState) -> None:
+    """Mark the text index as in step, or as behind; what is outdated stays so until it is in step."""
+    behind = "MAX(text_dirty, ?)" if state else "?"
+    connection.execute(f"UPDATE workspaces SET text_dirty = {behind} WHERE id = ?", (state, workspace))
+
+
+def outdated_texts(connection: sqlite3.Connection) -> set[int]:
+    """The workspaces whose text index is outdated."""
+    return numbers_of(connection, "SELECT id FROM workspaces WHERE text_dirty = ?", TextState.OUTDATED)
 
 
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:

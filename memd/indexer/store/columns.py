@@ -26,7 +26,6 @@ from memd.lifecycle.lives import BASE
 from memd.models import Declared
 
 SQL = queries(__file__)
-LAST = "SELECT MAX(number) FROM changed"
 NOTHING = json.dumps(asdict(Declared()), ensure_ascii=False)
 """What most notes declare."""
 
@@ -97,7 +96,7 @@ class ChunkColumns:
     @classmethod
     def read(cls, connection: Connection, workspace: int) -> Self:
         """Those of a whole workspace."""
-        number = number_of(connection, LAST)
+        number = last_change(connection)
         return cls(workspace, number, _ranked(connection, workspace), _named(connection, workspace))
 
     @classmethod
@@ -109,7 +108,7 @@ class ChunkColumns:
 
     def followed(self, connection: Connection) -> Self:
         """What they are now; only what has changed is read."""
-        number = number_of(connection, LAST)
+        number = last_change(connection)
         # Somebody in an older snapshot may have what others read since.
         if number <= self.number:
             return self
@@ -155,6 +154,11 @@ class ChunkColumns:
         parts = (column[at].tolist() for column in (ranked.line, ranked.chunk, ranked.memory, ranked.resting))
         rows = zip(names, *parts, at.tolist(), strict=True)
         return sorted(ChunkPlace._make((*name, *place)) for name, *place in rows if name is not None)
+
+
+def last_change(connection: Connection) -> int:
+    """The number of the last change that the ledger has written down."""
+    return number_of(connection, "SELECT MAX(number) FROM changed")
 
 
 @lru_cache(maxsize=10_000)

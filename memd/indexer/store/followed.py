@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -101,8 +101,12 @@ class FollowedIndex(WorkspaceIndex):
         """Read at least what the ledger had at this count of the clock."""
         self.used = time.monotonic()
         if seq > self.text_seen:
-            self._text.change(FollowedTextIndex.follow)
+            self._text.change(partial(self._follow_text, seq))
             self.text_seen = max(seq, self.text_seen)
+
+    def _follow_text(self, seq: int, text: FollowedTextIndex) -> None:
+        if text.follow():
+            self.text_since = seq
 
     @property
     def text(self) -> TextIndex:
@@ -179,13 +183,6 @@ class FollowedStores(Stores):
                     index = self.index(ns)
                     index.text.postings().warm()
                     _ = index.columns, index.mirror
-
-    @contextmanager
-    def snapshot(self) -> Iterator[int]:
-        """One state of the ledger for all that is read inside; yields the clock's count."""
-        with self.ledger.snapshot():
-            seq = self.ledger.seq = self.ledger.seq_seen()
-            yield seq
 
     def index(self, ns: str) -> FollowedIndex:
         self.expect(ns, self._workspaces)

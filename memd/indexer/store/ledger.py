@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
@@ -75,7 +75,8 @@ class Ledger:
         self.is_replaced = False
         """Whether another file stands in its place, with which this process must start again."""
         self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
+        self._opened: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        """The connections, each with the thread that opened it."""
         self._lock = threading.Lock()
         self.copying = threading.Lock()
         """Held while a backup is made: until it is complete it has no name under which anybody finds it."""
@@ -99,7 +100,7 @@ class Ledger:
     def _connect(self) -> sqlite3.Connection:
         connection = self.unshared_connection()
         with self._lock:
-            self._opened.append(connection)
+            self._opened.append((threading.current_thread(), connection))
         return connection
 
     def unshared_connection(self) -> sqlite3.Connection:
@@ -327,9 +328,14 @@ class Ledger:
         self.is_replaced = True
 
     def close(self) -> None:
+        """Close the connections, but for those of other threads that live: closing what is in use is a crash."""
         with self._lock:
-            for connection in reversed(self._opened):
-                connection.close()
+            for thread, connection in reversed(self._opened):
+                if thread is threading.current_thread() or not thread.is_alive():
+                    with suppress(sqlite3.Error):
+                        # The file is whole without its log, whoever else still has it open.
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                    connection.close()
             self._opened.clear()
 
 

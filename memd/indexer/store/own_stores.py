@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
-from memd.indexer.store.catalog import FileRow
+from memd.indexer.store.catalog import FileRow, TextState
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.segment import TextBroken
@@ -207,7 +207,7 @@ class OwnStores(Stores):
 
     def suspect_text(self, index: OwnIndex) -> None:
         """Let the text index be opened though it may not be what the ledger says; the caller compares them."""
-        self.ledger.transact(catalog.mark_text, index.id, True)
+        self.ledger.transact(catalog.mark_text, index.id, TextState.BEHIND)
 
     def have_texts_read_again(self) -> None:
         """Tell the readers that a text index changed and the clock did not: they are told whenever this is another."""

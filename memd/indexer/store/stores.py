@@ -6,8 +6,9 @@ The daemon has the stores themselves (own_stores.py); a reader process follows w
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,7 +20,7 @@ from memd.indexer.language.words import composed
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import ChromaClient, ServerVectors
-from memd.indexer.store.columns import ChunkColumns
+from memd.indexer.store.columns import ChunkColumns, last_change
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import TextIndex
@@ -52,6 +53,15 @@ FIRST_LOOKS = 30
 
 class ModelChanged(MemdError):
     """The model that a question began with is no longer in use; the question can be asked again."""
+
+
+class TextOutdated(MemdError):
+    """What a question may be about was just replaced, and the text index follows; it can be asked again at once."""
+
+
+OUTDATED_SECONDS = 0.5
+"""So long a question waits for a text index that is outdated; with a full disk it may be so for hours."""
+OUTDATED_PAUSE = 0.002
 
 
 class Loaded(Generic[T]):
@@ -104,6 +114,8 @@ class WorkspaceIndex(ABC):
         self._remote: dict[int, ServerVectors] = {}
         self._named: tuple[int, tuple[int, int], list[tuple[str, int]]] = (-1, (0, 0), [])
         """The clock's count and the stamp of the files when their names were last looked at, and the names."""
+        self.text_since = -1
+        """The clock's count since which the text index is as it is."""
         self._stores = stores
         self._columns: ChunkColumns | None = None
         self._looks = 0
@@ -130,6 +142,11 @@ class WorkspaceIndex(ABC):
         if self._columns is None and self._looks < FIRST_LOOKS:
             return ChunkColumns.of_memories(self.reader, self.id, chunks)
         return self.columns
+
+    def is_newer(self, seq: int, change: int) -> bool:
+        """Whether its text index or its columns are as of a later count of the clock, or a later change, than these."""
+        columns = self._columns
+        return self.text_since > seq or (columns is not None and columns.number > change)
 
     def drop_columns(self) -> None:
         """Let the columns go; the first looks are first ones again."""
@@ -219,6 +236,30 @@ class Stores:
         """The server that has the vectors of some workspaces."""
         self.link_similarity = 0.8
         """How much alike two memories must be to be linked."""
+        self._outdated = -1, 0.0
+        """The clock's count at which a text index was last found to be outdated, and until when that is waited for."""
+
+    def in_snapshot(self, work: Callable[[], T]) -> tuple[int, T]:
+        """Read in one state of the ledger, with text indexes that hold what it says; and the clock's count in it."""
+        while True:
+            try:
+                with self.ledger.snapshot():
+                    return self.ledger.seq_seen(), work()
+            except TextOutdated:
+                time.sleep(OUTDATED_PAUSE)
+
+    def refuse_outdated(self, indexes: Iterable[WorkspaceIndex]) -> None:
+        """TextOutdated if a workspace's text index or columns are not those of the snapshot, and soon will be."""
+        reader = self.ledger.reader
+        if not reader.in_transaction:
+            return
+        outdated, seq, last = catalog.outdated_texts(reader), self.ledger.seq_seen(), last_change(reader)
+        if not any(index.id in outdated or index.is_newer(seq, last) for index in indexes):
+            return
+        if seq != self._outdated[0]:
+            self._outdated = seq, time.monotonic() + OUTDATED_SECONDS
+        if time.monotonic() < self._outdated[1]:
+            raise TextOutdated("a note was just replaced", "ask again")
 
     def index(self, ns: str) -> WorkspaceIndex:
         """A workspace by its name; UnknownWorkspace if there is none."""

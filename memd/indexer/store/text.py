@@ -255,14 +255,15 @@ class FollowedTextIndex(TextIndex):
         with _reading("cannot be opened"):
             return FileStorage(str(self.folder)).open_index(schema=SCHEMA)
 
-    def follow(self) -> None:
-        """Read the last commit from now on."""
+    def follow(self) -> bool:
+        """Read the last commit from now on; says whether it is another."""
         with _reading(), self._lock:
             # The folder itself is another one after a rebuild, and counts its commits anew.
             seen = (self.folder.stat().st_ino, int(self._index.latest_generation()))
-            if seen != self._commit_seen:
+            if is_another := seen != self._commit_seen:
                 self._segments.keep({segment.segment_id() for segment in self._index._segments()})
                 self._postings, self._commit_seen = None, seen
+            return is_another
 
 
 def open_segment(folder: Path, segment: Any) -> Segment:
