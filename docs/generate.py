@@ -38,8 +38,8 @@ setting commented out with its default, `memd config show` tells which values ho
 `memd config check` lists every mistake with file and line.
 
 `memd config set embedding.provider ollama` writes one setting and has a running daemon follow it; after a change by
-hand: `memd reload`. `[embedding]`, `[search]`, `[rules]` and which files of a workspace are memory hold at once; both
-commands name the settings that need `memd restart`.
+hand: `memd reload`. `[embedding]`, `[vectors]`, `[search]`, `[rules]`, `[hooks]` and which files of a workspace are
+memory hold at once; both commands name the settings that need `memd restart`. A running hub needs a restart of its own.
 
 ## Which value counts
 
@@ -92,7 +92,7 @@ Rules cannot be given in the environment.
 TAIL = """\
 A name has at most 100 characters, no spaces and no slashes; two workspaces share neither name nor directory. memd waits
 for a directory that does not exist yet (`memd add --force`).
-`/`, a home directory and what memd's own state lies in are refused.
+Refused are `/`, a home directory and a directory around memd's state.
 
 ### Which files are memory
 
@@ -102,7 +102,7 @@ Without `globs`:
 
 Globs are relative to the workspace. `*` stays within one folder, `**/` is any number of folders, `?` is one
 character. Left out are hidden files unless a glob names them, swap files, backups, conflict
-copies and the folders `node_modules`, `__pycache__`, `venv` and `site-packages`. Symbolic links that lead out of the
+copies and the folders `node_modules`, `__pycache__`, `venv` and `site-packages`. Symbolic links out of the
 workspace or to a folder need `follow = true`.
 
 More is left out by rules in the syntax of `.gitignore`: in `.memdignore` files, with `gitignore = true` also in
@@ -114,7 +114,7 @@ index at once, and their history is kept. `memd status` lists what is left out, 
 With the extra `documents`, memd also reads PDF, Word (`.docx`), HTML and EPUB files that a glob names
 (`--glob '**/*.md' --glob '**/*.pdf'`), and never writes to them; `memd status` has the command that installs it. A line
 of a PDF is a page, as in `manual.pdf:3`; headings of the others make sections. A document may have 64 MB, its text
-`index.max_file_kb`; scanned pages have none, and `memd export` has no documents.
+`index.max_file_kb`. Scanned pages have no text, and `memd export` leaves documents out.
 """
 
 
