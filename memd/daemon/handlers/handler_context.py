@@ -65,10 +65,6 @@ MOST_SIGNS = 3
 """Words of a question that are named as what made a workspace multilingual: small ones, which tell nothing."""
 
 
-MODEL_TRIES = 3
-"""How often a question is asked anew because another model took over meanwhile."""
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -281,16 +277,8 @@ class HandlerContext:
             self.answer.seq, value = result.seq, cast(T, result.value)
         except (ReaderGone, StoreBroken, LedgerMoved, ModelChanged):
             # A text index may seem broken to a reader whose files the daemon has just replaced.
-            self.answer.seq, value = await self.read(self._in_snapshot, partial(work, *args, **kwargs))
+            self.answer.seq, value = await self.read(self.stores.in_snapshot, partial(work, *args, **kwargs))
         return value
-
-    def _in_snapshot(self, work: Callable[[], T], tries: int = MODEL_TRIES) -> tuple[int, T]:
-        try:
-            return self.stores.in_snapshot(work)
-        except ModelChanged:
-            if tries == 1:
-                raise
-            return self._in_snapshot(work, tries - 1)
 
     async def write(self, do: Callable[[*Ts], T | IndexingJob], *args: *Ts, turn: Turn = Turn.PLAIN) -> T:
         """Have the writer's thread call a function, and wait for the result."""

@@ -55,6 +55,10 @@ class ModelChanged(MemdError):
     """The model that a question began with is no longer in use; the question can be asked again."""
 
 
+MODEL_TRIES = 3
+"""How often a question is asked because another model took over meanwhile."""
+
+
 class TextOutdated(MemdError):
     """What a question may be about was just replaced, and the text index follows; it can be asked again at once."""
 
@@ -241,12 +245,16 @@ class Stores:
 
     def in_snapshot(self, work: Callable[[], T]) -> tuple[int, T]:
         """Read in one state of the ledger, with text indexes that hold what it says; and the clock's count in it."""
+        tries = MODEL_TRIES
         while True:
             try:
                 with self.ledger.snapshot():
                     return self.ledger.seq_seen(), work()
             except TextOutdated:
                 time.sleep(OUTDATED_PAUSE)
+            except ModelChanged:
+                if not (tries := tries - 1):
+                    raise
 
     def refuse_outdated(self, indexes: Iterable[WorkspaceIndex]) -> None:
         """TextOutdated if a workspace's text index or columns are not those of the snapshot, and soon will be."""
