@@ -153,11 +153,6 @@ def mark_text(connection: sqlite3.Connection, workspace: int, state: TextState) 
     connection.execute(f"UPDATE workspaces SET text_dirty = {behind} WHERE id = ?", (state, workspace))
 
 
-def outdated_texts(connection: sqlite3.Connection) -> set[int]:
-    """The workspaces whose text index is outdated."""
-    return numbers_of(connection, "SELECT id FROM workspaces WHERE text_dirty = ?", TextState.OUTDATED)
-
-
 def counts(connection: sqlite3.Connection, workspace: int) -> dict[str, int]:
     return dict(connection.execute(SQL["counts"], {"w": workspace}).fetchone())
 

@@ -26,6 +26,7 @@ from memd.lifecycle.lives import BASE
 from memd.models import Declared
 
 SQL = queries(__file__)
+LAST = "SELECT MAX(number) FROM changed"
 NOTHING = json.dumps(asdict(Declared()), ensure_ascii=False)
 """What most notes declare."""
 
@@ -96,7 +97,7 @@ class ChunkColumns:
     @classmethod
     def read(cls, connection: Connection, workspace: int) -> Self:
         """Those of a whole workspace."""
-        number = last_change(connection)
+        number = number_of(connection, LAST)
         return cls(workspace, number, _ranked(connection, workspace), _named(connection, workspace))
 
     @classmethod
@@ -108,7 +109,7 @@ class ChunkColumns:
 
     def followed(self, connection: Connection) -> Self:
         """What they are now; only what has changed is read."""
-        number = last_change(connection)
+        number = number_of(connection, LAST)
         # Somebody in an older snapshot may have what others read since.
         if number <= self.number:
             return self
@@ -154,11 +155,6 @@ class ChunkColumns:
         parts = (column[at].tolist() for column in (ranked.line, ranked.chunk, ranked.memory, ranked.resting))
         rows = zip(names, *parts, at.tolist(), strict=True)
         return sorted(ChunkPlace._make((*name, *place)) for name, *place in rows if name is not None)
-
-
-def last_change(connection: Connection) -> int:
-    """The number of the last change that the ledger has written down."""
-    return number_of(connection, "SELECT MAX(number) FROM changed")
 
 
 @lru_cache(maxsize=10_000)

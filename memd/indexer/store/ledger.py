@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from memd.errors import DiskFull, LedgerDamaged, LedgerMoved, MemdError, StoreBroken, TooLarge
 from memd.failpoints import failpoint
 from memd.indexer.store.cache_folder import CACHES_OF
+from memd.indexer.store.catalog import TextState
 from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, problem_in, schema_version
 from memd.notes import safe_write
 
@@ -26,6 +27,12 @@ PATIENCE = 5.0
 MAPPED = 1 << 31
 
 T = TypeVar("T")
+STATE = """
+SELECT
+    (SELECT value FROM meta WHERE key = 'seq'),
+    (SELECT MAX(number) FROM changed),
+    (SELECT json_group_array(id) FROM workspaces WHERE text_dirty = ?)
+"""
 LEDGER_FILE = "state.db"
 RESTORING = ".state.db.restoring"
 """The file in which another ledger is made, before it takes the place."""
@@ -54,6 +61,17 @@ class LedgerPlace(Enum):
     GONE = "state.db, or what belongs to it, was removed or moved away while memd runs"
     TAKEN = "another file took the place of state.db while memd runs"
     PUT_BACK = "state.db has just been put back; memd starts again with it"
+
+
+class LedgerState(NamedTuple):
+    """What questions ask of the ledger again and again."""
+
+    seq: int
+    """The clock's count."""
+    change: int
+    """The number of the last change of what ranks chunks."""
+    outdated: frozenset[int]
+    """The workspaces whose text index is outdated."""
 
 
 class Ledger:
@@ -194,14 +212,24 @@ class Ledger:
             yield connection
             return
         connection.execute("BEGIN")
+        self._local.state = None
         try:
             yield connection
         finally:
             connection.execute("COMMIT")
 
+    @property
+    def state(self) -> LedgerState:
+        """The state that this thread's reader sees; in a snapshot it is read once."""
+        connection, known = self.reader, getattr(self._local, "state", None)
+        if known is None or not connection.in_transaction:
+            seq, change, outdated = connection.execute(STATE, (TextState.OUTDATED,)).fetchone()
+            known = self._local.state = LedgerState(int(seq), change or 0, frozenset(json.loads(outdated)))
+        return known
+
     def seq_seen(self) -> int:
         """The clock's count as this thread's reader sees it, in its snapshot."""
-        return int(self.reader.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+        return self.state.seq
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:

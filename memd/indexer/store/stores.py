@@ -20,8 +20,8 @@ from memd.indexer.language.words import composed
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import ChromaClient, ServerVectors
-from memd.indexer.store.columns import ChunkColumns, last_change
-from memd.indexer.store.ledger import Ledger
+from memd.indexer.store.columns import ChunkColumns
+from memd.indexer.store.ledger import Ledger, LedgerState
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import TextIndex
 from memd.models import Workspace
@@ -147,10 +147,11 @@ class WorkspaceIndex(ABC):
             return ChunkColumns.of_memories(self.reader, self.id, chunks)
         return self.columns
 
-    def is_newer(self, seq: int, change: int) -> bool:
-        """Whether its text index or its columns are as of a later count of the clock, or a later change, than these."""
+    def is_of(self, state: LedgerState) -> bool:
+        """Whether its text index and its columns are not older nor newer than a state of the ledger."""
         columns = self._columns
-        return self.text_since > seq or (columns is not None and columns.number > change)
+        newer = self.text_since > state.seq or (columns is not None and columns.number > state.change)
+        return not newer and self.id not in state.outdated
 
     def drop_columns(self) -> None:
         """Let the columns go; the first looks are first ones again."""
@@ -258,14 +259,11 @@ class Stores:
 
     def refuse_outdated(self, indexes: Iterable[WorkspaceIndex]) -> None:
         """TextOutdated if a workspace's text index or columns are not those of the snapshot, and soon will be."""
-        reader = self.ledger.reader
-        if not reader.in_transaction:
+        state = self.ledger.state
+        if not self.ledger.reader.in_transaction or all(index.is_of(state) for index in indexes):
             return
-        outdated, seq, last = catalog.outdated_texts(reader), self.ledger.seq_seen(), last_change(reader)
-        if not any(index.id in outdated or index.is_newer(seq, last) for index in indexes):
-            return
-        if seq != self._outdated[0]:
-            self._outdated = seq, time.monotonic() + OUTDATED_SECONDS
+        if state.seq != self._outdated[0]:
+            self._outdated = state.seq, time.monotonic() + OUTDATED_SECONDS
         if time.monotonic() < self._outdated[1]:
             raise TextOutdated("a note was just replaced", "ask again")
 
