@@ -34,7 +34,7 @@ PARTS = {
     "the question is read": "parse",
     "words": "match_words",
     "model": "meaning.question_vector",
-    "the best by words": "CandidatePool",
+    "the best by words": "CandidatePool.__init__",
     "vectors": "QuestionVector.nearest",
     "the columns of the candidates": "CandidatePool.shown",
     "evidence and passages": "signals.weigh",
