@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memd.indexer.store.lines import SKETCH, Languages, Lines, Sketches, lines_at, places_in
 from memd.indexer.store.segment import NOTHING, Floats, PostingList, Segment, frozen, reading
 
-LEAST_POSTINGS, POSTINGS_EACH, MOST_POSTINGS = 100_000, 300, 6_000_000
+LEAST_POSTINGS, POSTINGS_EACH, MOST_POSTINGS = 40_000, 300, 6_000_000
 """Postings of an index that are cached from commit to commit: the first, and so many for each document, up to the last.
 Each word that somebody asks for has a list in each of its segments, empty or not."""
 
@@ -27,7 +27,7 @@ MOST_JOINED = 1_000_000
 SETTLED = 512
 """Segments of so many documents are seldom joined with others, so the first ones of an index mostly stay the first."""
 
-ENTRY = 64
+ENTRY = 128
 """The overhead of a cached list, counted in postings: its key, and two arrays where it is not empty."""
 
 B = 0.4
