@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memd import installation
 from memd.config import paths
 from memd.config.schema import OutlineSettings
 from memd.daemon.process.health import Stopping, log_failure
@@ -157,17 +156,12 @@ class CodeOutlines:
             self._close(ns)
             kept = None
         if kept is None:
-            outline = self._begin(index.workspace.root, self._file(index.id))
+            # With the first outline: most homes have none.
+            from memd.outline.outline import Outline
+
+            outline = Outline(index.workspace.root, self._file(index.id), self.settings.max_file_kb * 1024)
             kept = self._kept[ns] = _WorkspaceOutline(outline, FolderWatch(lambda: self._submit(ns)))
         return kept
-
-    def _begin(self, root: Path, file: Path) -> Outline:
-        try:
-            from memd.outline.outline import Outline
-        except ImportError as error:
-            how = f"install them: {installation.extra('outline')}; then: memd restart"
-            raise Refused(f"the code outline needs packages that are not installed: {error.name}", how) from None
-        return Outline(root, file, self.settings.max_file_kb * 1024)
 
     def _refresh(self, kept: _WorkspaceOutline) -> None:
         def report(read: int, total: int) -> None:
