@@ -139,14 +139,12 @@ class Reference:
     """The encoder written out with numpy, to hold the graphs against."""
 
     def __init__(self, pack):
-        self.tensors = {name: self.dequantised(each) for name, each in granite.read_tensors(pack).items()}
+        arrays = granite.read_tensors(pack)
+        self.tensors = {name: self.dequantised(each, arrays.get(f"{name}.s")) for name, each in arrays.items()}
 
     @staticmethod
-    def dequantised(tensor):
-        if tensor.scales is None:
-            return tensor.values
-        values, scales = tensor.grouped()
-        return (values * scales[..., None]).reshape(tensor.values.shape)
+    def dequantised(values, scales):
+        return values if scales is None else (values * scales[..., None]).reshape(len(values), -1)
 
     def linear(self, x, name):
         return x @ self.tensors[f"{name}.w"].T + self.tensors[f"{name}.b"]

