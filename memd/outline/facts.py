@@ -3,15 +3,15 @@
 The cache is by the digest of a file's bytes, in an SQLite file that may be deleted at any time.
 """
 
-import json
 import logging
 import sqlite3
 import zlib
 from collections.abc import Iterable
-from itertools import starmap
 from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
+
+import msgspec
 
 from memd.models import FileStat
 from memd.outline.languages import suffix_of
@@ -87,20 +87,18 @@ class Facts(NamedTuple):
     """Why the file could not be read, or not completely."""
 
 
-def encode(facts: Facts) -> str:
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+encode = msgspec.json.encode
 
 
-def decode(text: str) -> Facts:
-    language, package, symbols, imports, references, problem = _interned(json.loads(text))
-    rows = (tuple(starmap(Symbol, symbols)), tuple(starmap(ImportFact, imports)), tuple(starmap(Reference, references)))
-    return Facts(language, package, *rows, problem)
+def decode(body: bytes) -> Facts:
+    facts: Facts = _interned(msgspec.json.decode(body, type=Facts))
+    return facts
 
 
 def _interned(value: Any) -> Any:
-    """Lists as tuples, and each text once in memory, since a project repeats names thousands of times."""
-    if isinstance(value, list):
-        return tuple(map(_interned, value))
+    """Each text once in memory, since a project repeats names thousands of times."""
+    if isinstance(value, tuple):
+        return getattr(value, "_make", tuple)(map(_interned, value))
     return intern(value) if isinstance(value, str) else value
 
 
@@ -122,7 +120,7 @@ class CacheRow(NamedTuple):
     path: str
     stamp: FileStat
     digest: str
-    body: str | None
+    body: bytes | None
 
 
 class FactsCache:
@@ -162,7 +160,7 @@ class FactsCache:
         """The facts of these bytes in a file with this suffix."""
         select = "SELECT body FROM facts WHERE digest = ? AND suffix = ?"
         row = self._connection.execute(select, (digest, suffix_of(path))).fetchone()
-        return decode(zlib.decompress(row[0]).decode()) if row else None
+        return decode(zlib.decompress(row[0])) if row else None
 
     def save(self, rows: Iterable[CacheRow], gone: Iterable[str] = ()) -> None:
         """Store rows, and forget the files that are gone."""
@@ -171,7 +169,7 @@ class FactsCache:
                 file = (path, *stamp, digest, suffix_of(path))
                 self._connection.execute("INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)", file)
                 if body is not None:
-                    facts = (digest, suffix_of(path), zlib.compress(body.encode("utf-8", "replace"), 1))
+                    facts = (digest, suffix_of(path), zlib.compress(body, 1))
                     insert = "INSERT OR REPLACE INTO facts (digest, suffix, body) VALUES (?,?,?)"
                     self._connection.execute(insert, facts)
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in gone))

@@ -16,7 +16,6 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from memd.child import Child, ChildGone, serve
 from memd.config.ignore_rules import GITIGNORE, IgnoreRules, ignored_by, rules_in
@@ -154,12 +153,8 @@ LONGEST_LINE = 20_000
 """A file with a longer line is generated: minified, or data."""
 
 
-class ParsedSource(NamedTuple):
-    """One parsed file: its encoded facts, and the digest of its bytes if these alone decide about the facts."""
-
-    path: str
-    digest: str
-    body: str
+ParsedSource = tuple[str, str, bytes]
+"""The path of a file, the digest of its bytes if these alone decide about the facts, and its encoded facts."""
 
 
 def parse_files(root: Path, sizes: dict[str, int], max_bytes: int) -> Iterator[ParsedSource]:
@@ -188,12 +183,12 @@ def _parse(root: Path, path: str, max_bytes: int) -> ParsedSource:
     except Refused as error:
         return _unread(path, error.message)
     # Facts that depend on a setting, not on the bytes alone, are not cached.
-    return ParsedSource(path, digest_of(data) if len(data) <= max_bytes else "", facts.encode(found))
+    return path, digest_of(data) if len(data) <= max_bytes else "", facts.encode(found)
 
 
 def _unread(path: str, problem: str) -> ParsedSource:
     """Without a digest it is not cached, and is read again: once the grammar is installed, for example."""
-    return ParsedSource(path, "", facts.encode(facts.no_facts(languages.of_path(path)[-1].name, problem)))
+    return path, "", facts.encode(facts.no_facts(languages.of_path(path)[-1].name, problem))
 
 
 def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[ParsedSource | None]) -> None:
@@ -203,7 +198,7 @@ def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[Par
         for path in share:
             child = child or Child("memd-outline-child", MODULE, os.fspath(root), str(max_bytes))
             try:
-                results.put(ParsedSource(*child.call(path).result()))
+                results.put(child.call(path).result())
             except ChildGone:
                 results.put(_unread(path, CRASHED))
                 child.close()
@@ -220,12 +215,12 @@ def main(descriptor: str, root: str, max_bytes: str) -> None:
     # The default action ends the process, even in the middle of the parser.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
-    def answer(path: str) -> tuple[str, ...]:
+    def answer(path: str) -> ParsedSource:
         signal.alarm(SECONDS)
         failpoint("outline-parse")
         source = _parse(Path(root), path, int(max_bytes))
         signal.alarm(0)
-        return tuple(source)
+        return source
 
     serve(socket.socket(fileno=int(descriptor)), answer)
 
