@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from memd.errors import Busy, Conflict, MemdError, NoDaemon, NotFound, Refused, UnknownWorkspace, UsageError
 from memd.web.admission import Sessions
-from memd.web.clients import Clients, Feed
+from memd.web.clients import Clients
 from memd.web.guard import FORMS, PageGuard
 from memd.web.rendering import STATIC, refusal_page
 from memd.web.views import entry, memory, overview, search, tending
@@ -30,7 +30,7 @@ def make_app(clients: Clients, sessions: Sessions, port: int, read_only: bool = 
     app = Starlette(routes=_routes(), exception_handlers={MemdError: _failed, HTTPException: _no_such_page})
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     guard = PageGuard(GZipMiddleware(app, minimum_size=800), hosts, FORMS, port, sessions, read_only)
-    app.state.clients, app.state.feed, app.state.guard = clients, Feed(clients), guard
+    app.state.clients, app.state.guard = clients, guard
     return guard
 
 

@@ -1,20 +1,15 @@
-"""How the page speaks to the daemon: a few connections that views borrow, and one that hears what happens."""
+"""How the page speaks to the daemon: a few connections that views borrow."""
 
-import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memd.errors import MemdError, NoDaemon
+from memd.errors import MemdError
 from memd.protocol.async_client import RETRIES, AsyncClient, ClientPool
 
 CONNECTIONS = 4
 WHO = "web"
-MAX_LISTENERS = 32
-HELD_EVENTS = 100
-RECONNECT_SECONDS = 1.0
-CONNECTED = {"event": "connected"}
 REMEMBER_SECONDS = 2.0
 CHOICES_SECONDS = 30.0
 MAX_CHOICES = 200
@@ -69,56 +64,3 @@ class Clients:
                 self._known.clear()
             self._known[name] = (time.monotonic(), known)
         return known
-
-
-class Feed:
-    """The daemon's events, for every browser that listens; one connection for all of them."""
-
-    def __init__(self, clients: Clients) -> None:
-        self._clients = clients
-        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
-        self._task: asyncio.Task[None] | None = None
-        self._connected = False
-
-    @property
-    def full(self) -> bool:
-        return len(self._listeners) >= MAX_LISTENERS
-
-    @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[asyncio.Queue[dict[str, Any]]]:
-        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(HELD_EVENTS)
-        self._listeners.add(queue)
-        if self._connected:
-            queue.put_nowait(CONNECTED)
-        if self._task is None:
-            self._task = asyncio.create_task(self._hear())
-        try:
-            yield queue
-        finally:
-            self._listeners.discard(queue)
-            if not self._listeners and self._task:
-                self._task.cancel()
-                self._task, self._connected = None, False
-
-    async def _hear(self) -> None:
-        """Listen for as long as anybody does, to one daemon after the other."""
-        while True:
-            try:
-                async with self._clients.new_client() as memory:
-                    await memory.watch()
-                    self._connected = True
-                    self._tell(CONNECTED)
-                    async for event in memory.events():
-                        self._tell(event)
-            except NoDaemon:
-                self._connected = False
-                self._tell({"event": "gone"})
-            except MemdError as error:
-                self._tell({"event": "failed", "message": error.message})
-            await asyncio.sleep(RECONNECT_SECONDS)
-
-    def _tell(self, event: dict[str, Any]) -> None:
-        for queue in self._listeners:
-            # A browser that does not keep up misses events; each of them only says: look again.
-            with contextlib.suppress(asyncio.QueueFull):
-                queue.put_nowait(event)
