@@ -65,13 +65,13 @@ def read_topic(name: str, path: str, text: str, day: str) -> Topic:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """Changes to a topic; None leaves a part as it is."""
+    """Changes to a topic; an empty text leaves a part as it is."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
-    title: str | None = None
-    summary: str | None = None
-    content: str | None = None
+    title: str = ""
+    summary: str = ""
+    content: str = ""
 
     def __bool__(self) -> bool:
         return self != Refinement()
@@ -79,12 +79,12 @@ class Refinement:
 
 def refined(text: str, changes: Refinement, stamp: str) -> str:
     """A topic file with the changes applied and `last_updated` set."""
-    fields = {name: value for name in ("title", "summary") if (value := getattr(changes, name)) is not None}
+    fields = {name: value for name in ("title", "summary") if (value := getattr(changes, name))}
     if changes.add or changes.remove:
         removed = {tag.casefold() for tag in clean_tags(changes.remove)}
         kept = [tag for tag in read_front_matter(text)[0].tags if tag.casefold() not in removed]
         fields["tags"] = clean_tags((*kept, *changes.add)) or None
-    if changes.content is not None:
+    if changes.content:
         head = text[: front_matter_end(text)]
         text = head + with_line_ends(("\n" if head else "") + changes.content.strip("\r\n") + "\n", text)
     return with_front_matter(text, {**fields, "last_updated": stamp})

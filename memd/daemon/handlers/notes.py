@@ -208,7 +208,7 @@ async def refine(ctx: HandlerContext, request: methods.TopicRefineRequest, call:
     if not refinement:
         raise UsageError("there is nothing to refine", "give tags to add or remove, a title, a summary or a content")
     name = topics.topic_name(request.topic)
-    writer.refuse_secrets(refinement.content or "", refinement.title or "", refinement.summary or "")
+    writer.refuse_secrets(refinement.content, refinement.title, refinement.summary)
     known = await ctx.read(topic_views.paths, writer.index)
     path, summary = known.get(name, ""), refinement.summary or name
 
@@ -224,7 +224,7 @@ async def refine(ctx: HandlerContext, request: methods.TopicRefineRequest, call:
     def edit_index(text: str) -> str:
         if not path:
             raise _unknown(writer.index, name, known, text)
-        if refinement.summary is None and topics.read_index(text).of(name):
+        if not refinement.summary and topics.read_index(text).of(name):
             return text
         return topics.with_entry(text, name, summary)
 
@@ -285,14 +285,9 @@ def _change_index(writer: WorkspaceWriter, edit: Callable[[str], str]) -> FileCh
 
 
 def _refinement(request: methods.TopicRefineRequest) -> topics.Refinement:
-    summary = request.summary.strip()
-    return topics.Refinement(
-        add=topics.clean_tags(request.add_tags),
-        remove=topics.clean_tags(request.remove_tags),
-        title=request.title.strip() or None,
-        summary=topics.clean_summary(summary) if summary else None,
-        content=request.content if request.content.strip() else None,
-    )
+    add, remove = topics.clean_tags(request.add_tags), topics.clean_tags(request.remove_tags)
+    content = request.content if request.content.strip() else ""
+    return topics.Refinement(add, remove, request.title.strip(), topics.clean_summary(request.summary), content)
 
 
 def _stamp(request: methods.TopicMemorizeRequest | methods.TopicRefineRequest) -> str:
