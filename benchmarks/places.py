@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from memd.exam import LONGEST, TURN_DEPTH, Figures, LineSpan, mean_of, score
+from memd.exam import LONGEST, TURN_DEPTH, Figures, LineSpan, score
 
 NAMES = ("any@2k", "all@2k", "any@5", "any@10", "all@5", "frac@5", "frac@10", "mrr", "ndcg@10")
 
@@ -54,7 +55,7 @@ def fold(hits: Sequence[ScoredHit], known: Iterable[LineSpan]) -> list[ScoredHit
 
 def mean_length(answers: Iterable[Sequence[ScoredHit]]) -> float:
     """The mean length of the first ten hits."""
-    return mean_of([hit.length for hits in answers for hit in hits[:TURN_DEPTH]])
+    return fmean([hit.length for hits in answers for hit in hits[:TURN_DEPTH]] or [0])
 
 
 def area(right: Sequence[float], wrong: Sequence[float]) -> float:

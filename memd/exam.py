@@ -22,6 +22,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import PurePosixPath
+from statistics import fmean
 from typing import Any
 
 from memd.models import Hit, JsonObject, grouped
@@ -84,11 +85,7 @@ def _ndcg(covered: Cover, places: int) -> float:
 
 def mean(scored: Sequence[Mapping[str, float]]) -> Figures:
     """The average of each figure over the questions."""
-    return {name: mean_of([one[name] for one in scored]) for name in scored[0]} if scored else {}
-
-
-def mean_of(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
+    return {name: fmean(one[name] for one in scored) for name in scored[0]} if scored else {}
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -415,7 +412,7 @@ def _report(
     return {
         **_figures(scored),
         "categories": {name: _figures(some) for name, some in by_category if name},
-        "mean_length": round(mean_of(lengths), 1),
+        "mean_length": round(fmean(lengths), 1) if lengths else 0.0,
         "p50_ms": round(percentile(times, 0.5), 2),
         "p95_ms": round(percentile(times, 0.95), 2),
         "missed": len(misses),
