@@ -59,11 +59,9 @@ class VectorBacklog:
         self._asked: list[int] = []
         """The workspaces that were asked last, the very last first."""
         self._asked_at = -ASKED_SECONDS
-        self._queues: dict[tuple[int, str], list[int]] = {}
-        """The chunks that are next, by model and by which chunks are meant."""
-        self._done: set[tuple[int, str, int]] = set()
-        """The queues that had no chunks left when they were read, by the same and how many workspaces have vectors for
-        other languages."""
+        self._queues: dict[tuple[int, str, int], list[int]] = {}
+        """The chunks that are next, by model, by which chunks are meant, and by how many workspaces have vectors for
+        other languages; empty where none was left when they were read."""
         self._has_more, self._order_holds = False, 0.0
         """Whether more chunks came since their order was read, and until when that holds."""
         self._rate = 0.0
@@ -122,7 +120,8 @@ class VectorBacklog:
     def clear(self) -> None:
         with self._lock:
             self._waiting.clear()
-        self._queues.clear()
+        # That there was nothing to do stays known until something is new.
+        self._queues = {key: queue for key, queue in self._queues.items() if not queue}
 
     @property
     def rate(self) -> float | None:
@@ -148,36 +147,33 @@ class VectorBacklog:
     def fetch(self, model: ActiveModel, among: str, most: int) -> list[Row]:
         """The most urgent chunks without a vector of this model."""
         if self._has_more:
-            self._done.clear()
-            if time.monotonic() >= self._order_holds:
-                self._queues.clear()
-        while queue := self._queues.get((model.id, among)) or self._read(model, among):
+            held = time.monotonic() < self._order_holds
+            self._queues = {key: queue for key, queue in self._queues.items() if queue and held}
+        key = model.id, among, self._multilingual_count
+        while queue := self._queues[key] if key in self._queues else self._read(model, among):
             if rows := vector_table.unembedded(self._stores.ledger.reader, model.id, queue[:most], among):
                 return rows
             del queue[:most]
+            if not queue:
+                del self._queues[key]
         return []
 
     def _read(self, model: ActiveModel, among: str) -> list[int]:
         """The order of some thousand chunks: small workspaces, then what stands for a memory, then the newest."""
-        reader, key, waiting = self._stores.ledger.reader, (model.id, self._multilingual_count), self._waiting
-        read = model.id, among, self._multilingual_count
-        if read in self._done:
-            return []
+        reader, languages, waiting = self._stores.ledger.reader, self._multilingual_count, self._waiting
         self._has_more, began = False, time.monotonic()
-        newest, after = vector_table.newest(reader), self._embedded_up_to.get(key, 0)
+        newest, after = vector_table.newest(reader), self._embedded_up_to.get((model.id, languages), 0)
         small = [one for one in nsmallest(FIRST, waiting, key=waiting.__getitem__) if waiting[one] < BACKLOG]
-        queue = self._queues[model.id, among] = vector_table.pending(reader, model.id, QUEUED, after, among, small)
+        queue = vector_table.pending(reader, model.id, QUEUED, after, among, small)
+        self._queues[model.id, among, languages] = queue
         self._order_holds = time.monotonic() + max(ORDER_SECONDS, ORDER_SHARE * (time.monotonic() - began))
-        if not queue:
-            self._done.add(read)
-            if (model, among) in self.models():
-                self._embedded_up_to[key] = newest
+        if not queue and (model, among) in self.models():
+            self._embedded_up_to[model.id, languages] = newest
         return queue
 
     def look_at_all(self) -> None:
         """Forget what was embedded before: the next look is at every chunk."""
         self._queues.clear()
-        self._done.clear()
         self._embedded_up_to = {}
 
     def made(self, rows: Sequence[Row], seconds: float, stand_ins: int = 0) -> None:
