@@ -44,7 +44,7 @@ def test_it_gives_the_vectors_of_the_model(process: EmbeddingProcess) -> None:
 
 def test_its_death_is_noticed(process: EmbeddingProcess) -> None:
     process.embed(TEXTS[:1])
-    os.kill(process._child.process.pid, signal.SIGKILL)
+    os.kill(process.process.pid, signal.SIGKILL)
     with pytest.raises(ModelUnavailable):
         process.embed(TEXTS)
 
@@ -53,14 +53,14 @@ def test_it_ends_with_the_connection(process: EmbeddingProcess, monkeypatch: pyt
     # It gives way to everybody: else whoever waits for its end might be sooner, and kill it.
     monkeypatch.setattr(child, "END_SECONDS", PATIENCE)
     process.embed(TEXTS[:1])
-    process._child._link.shutdown(socket.SHUT_RDWR)
-    assert process._child.process.wait(PATIENCE) == 0
+    process._link.shutdown(socket.SHUT_RDWR)
+    assert process.process.wait(PATIENCE) == 0
 
 
 def test_the_daemon_embeds_by_itself_when_it_is_gone(process: EmbeddingProcess, tmp_path: Path) -> None:
     maker = VectorMaker(tmp_path, lambda: False)
     maker._process = process
-    os.kill(process._child.process.pid, signal.SIGKILL)
+    os.kill(process.process.pid, signal.SIGKILL)
     np.testing.assert_array_equal(maker.make(HashEmbedder(), TEXTS), HashEmbedder().embed(TEXTS))
     assert maker._process is None
 
@@ -102,9 +102,9 @@ def test_a_process_that_hardly_gets_the_processor_is_waited_for(impatient: None,
 
     def starve() -> None:
         while not done.is_set():
-            os.kill(process._child.process.pid, signal.SIGSTOP)
+            os.kill(process.process.pid, signal.SIGSTOP)
             done.wait(0.5)
-            os.kill(process._child.process.pid, signal.SIGCONT)
+            os.kill(process.process.pid, signal.SIGCONT)
             done.wait(0.05)
 
     slow = threading.Thread(target=starve)
@@ -122,9 +122,9 @@ def test_a_process_that_hangs_is_ended_and_the_daemon_embeds_by_itself(
     maker = VectorMaker(tmp_path, lambda: False)
     maker._process = process
     maker.make(HashEmbedder(), TEXTS[:1])
-    os.kill(process._child.process.pid, signal.SIGSTOP)
+    os.kill(process.process.pid, signal.SIGSTOP)
     np.testing.assert_array_equal(maker.make(HashEmbedder(), TEXTS), HashEmbedder().embed(TEXTS))
-    assert maker._process is None and process._child.process.returncode == -signal.SIGKILL
+    assert maker._process is None and process.process.returncode == -signal.SIGKILL
 
 
 def test_a_process_that_runs_in_a_circle_is_noticed(process: EmbeddingProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_a_backlog_leaves_a_processor_to_questions(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
     every, process = os.sched_getaffinity(0), EmbeddingProcess(EmbeddingSettings(), tmp_path)
     process.embed(["a smew"])
-    pid = process._child.process.pid
+    pid = process.process.pid
 
     def places() -> list[set[int]]:
         return [os.sched_getaffinity(int(thread)) for thread in os.listdir(f"/proc/{pid}/task")]

@@ -293,7 +293,7 @@ class VectorMaker:
     def interrupt(self) -> None:
         """Cut short what the process does, from another thread."""
         if process := self._process:
-            process.interrupt()
+            process.process.kill()
 
     def end_process(self) -> None:
         if self._process is not None:

@@ -28,12 +28,12 @@ PATIENCE = 60.0
 """Seconds without processor time, and without waiting for any, after which it hangs."""
 
 
-class EmbeddingProcess:
-    """The daemon's end."""
+class EmbeddingProcess(Child):
+    """The daemon's end; the process holds nothing that is worth waiting for when it is closed."""
 
     def __init__(self, settings: EmbeddingSettings, cache: Path, foreign: bool = False) -> None:
         arguments = json.dumps(asdict(settings)), str(cache), str(int(foreign))
-        self._child = Child("memd-embedder", "memd.indexer.model.embedding_process", *arguments)
+        super().__init__("memd-embedder", "memd.indexer.model.embedding_process", *arguments)
         self.foreign = foreign
         """Whether it has the model for other languages."""
         self._alone = False
@@ -42,7 +42,7 @@ class EmbeddingProcess:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text; ModelUnavailable when the process died, hangs or cannot embed."""
         try:
-            vectors: Vectors = self._child.result(self._child.call(list(texts)), PATIENCE)
+            vectors: Vectors = self.result(self.call(list(texts)), PATIENCE)
         except (ChildGone, TimeoutError) as error:
             raise ModelUnavailable(f"the process that embeds has ended or hangs: {error}") from error
         return vectors
@@ -54,16 +54,8 @@ class EmbeddingProcess:
         self._alone, every = wanted, os.sched_getaffinity(0)
         # It may have ended, and so may each of its threads.
         with suppress(OSError):
-            for thread in Path(f"/proc/{self._child.process.pid}/task").iterdir():
+            for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), {max(every)} if wanted else every)
-
-    def interrupt(self) -> None:
-        """Whoever waits for vectors waits no longer; may be called by any thread."""
-        self._child.process.kill()
-
-    def close(self) -> None:
-        """End the process; it holds nothing that is worth waiting for."""
-        self._child.close()
 
 
 def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
