@@ -66,10 +66,10 @@ def _one_of(values: Sequence[str]) -> Callable[[Any], str]:
     return lambda value: value if isinstance(value, str) and value in values else ""
 
 
-def _share(value: Any) -> float | None:
+def share(value: Any) -> float | None:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if 0 <= number <= 1 and not isinstance(value, bool) else None
 
@@ -77,7 +77,7 @@ def _share(value: Any) -> float | None:
 READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("title", "summary", "priority", "ttl", "last_updated"), _text),
     **dict.fromkeys(("aliases", "links", "files"), _texts),
-    "tags": _tags, "kind": _one_of(KINDS), "tier": _one_of(TIERS), "importance": _share,
+    "tags": _tags, "kind": _one_of(KINDS), "tier": _one_of(TIERS), "importance": share,
     "pinned": lambda value: value is True,
 }  # fmt: skip
 """How each field is read from a loose value."""
@@ -363,7 +363,7 @@ def declared_link(entry: str) -> MemoryLink | None:
     parts = ENTRY.fullmatch(entry.strip())
     if parts is None or parts["rel"] not in RELATIONS:
         return MemoryLink(PLAIN, _key_target(entry))
-    weight = _share(parts["weight"])
+    weight = share(parts["weight"])
     if weight is None and parts["weight"] is not None:
         return None
     return MemoryLink(parts["rel"], _key_target(parts["key"]), weight)

@@ -133,8 +133,11 @@ def test_the_list_of_topics_is_never_a_hit():
 
 @pytest.mark.parametrize(
     "front",
-    ["a: [1, 2", "a:\n " * 400, "- 1", "a: &x [*x]", "[" * 20_000, "a: 1\na: 2", "\t- bad\n  indent", "!!python/x y"],
-)
+    [
+        "a: [1, 2", "a:\n " * 400, "- 1", "a: &x [*x]", "[" * 20_000, "a: 1\na: 2", "\t- bad\n  indent", "!!python/x y",
+        "importance: 1" + "0" * 400,
+    ],
+)  # fmt: skip
 def test_front_matter_that_cannot_be_read_costs_nothing_but_itself(front: str):
     assert parse("MEMORY.md", f"---\n{front}\n---\n\n## A\n\na\n").memories[0].chunks[0].text == "## A\n\na"
 

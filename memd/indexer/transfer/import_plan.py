@@ -24,6 +24,7 @@ from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject, digest_of
 from memd.notes import merging, safe_write
 from memd.notes.merging import IncomingFile, IncomingMemory, MergeResult
+from memd.notes.metadata import share
 from memd.notes.names import UNSEEN
 from memd.notes.secrets import secrets_in
 
@@ -287,7 +288,7 @@ def _memory(connection: Connection, workspace: int, place: tuple[str, str] | Non
 
 def _restore_edge(connection: Connection, workspace: int, one: int, other: int, edge: JsonObject) -> None:
     """An edge that was used here already stays as it is."""
-    base, weight, state = _share(edge.get("base")), _share(edge.get("weight")), edge.get("removed") or ""
+    base, weight, state = share(edge.get("base")), share(edge.get("weight")), edge.get("removed") or ""
     removed = EDGE_STATES.index(state) if state in EDGE_STATES else 0
     rel, origin = str(edge.get("type")), str(edge.get("origin"))
     weight = base if weight is None else weight
@@ -360,17 +361,12 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and is_count(value) else None
 
 
-def _share(value: object) -> float | None:
-    right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    return float(value) if right else None  # type: ignore[arg-type]
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
 CHECKS: dict[str, Callable[[object], Any]] = {
-    "accesses": _count, "days": _count, "accessed": _moment, "useful": _count, "importance": _share, "moved": _moment,
+    "accesses": _count, "days": _count, "accessed": _moment, "useful": _count, "importance": share, "moved": _moment,
     "moved_by": _text, "moved_why": _text, "home": partial(_tier, otherwise=""),
 }  # fmt: skip
 """How each further column is checked; None: it makes no sense."""
