@@ -100,7 +100,7 @@ class Replay:
             file = self.index.workspace.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        ingest.apply(self.stores, self.index, notes, MOST_BYTES, now=now)
+        list(ingest.apply_in_pieces(self.stores, self.index, notes, MOST_BYTES, ingest.PLAIN, None, now=now))
         # As the daemon does when it rests.
         if day % 7 == 0:
             pieces = self.index.text.pieces(0)

@@ -25,6 +25,7 @@ from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.store.vectors import Collection
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
+from tests.written import apply
 
 TODAY = date(2026, 2, 18)
 """A Wednesday."""
@@ -61,7 +62,7 @@ class Lab:
         """Write notes and index their text."""
         write_notes(self.folder / ns, notes)
         index = self.stores.index(ns)
-        ingest.apply(self.stores, index, {*scan(index.workspace).files, *index.files}, MAX_BYTES, accept_missing=True)
+        apply(self.stores, index, {*scan(index.workspace).files, *index.files}, accept_missing=True)
 
     def embed(self) -> None:
         model = self.stores.model

@@ -30,7 +30,7 @@ from memd.models import FileStat
 from memd.notes.documents import read_in_pieces
 from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import eventually
-from tests.written import MAX_BYTES, opened, sync
+from tests.written import MAX_BYTES, apply, opened, sync
 
 HEADINGS = 2_000
 LARGE = "memory/2026-03-01.md"
@@ -120,7 +120,7 @@ def test_what_somebody_else_indexed_since_it_was_read_is_left_alone(place, root:
     for _ in SMALL[:2]:
         assert not next(work).changed, "read, and nothing of it saved"
     (root / changed).write_text("## Whole\n\nthe whole\n")
-    ingest.apply(stores, index, [gone, changed], MAX_BYTES)
+    apply(stores, index, [gone, changed])
     reports = list(work)
     assert {"whole", "eider", "entry-9"} < set(held(stores, index)[0])
     assert not {"smew", "half"} & set(held(stores, index)[0])
@@ -136,7 +136,7 @@ def test_a_new_file_that_went_again_before_it_was_saved_is_not_in_the_index(plac
     work = ingest.apply_in_pieces(stores, index, [new, LARGE], MAX_BYTES, PLAIN, lambda: True)
     assert not next(work).changed, "read, and nothing of it saved"
     (root / new).unlink()
-    ingest.apply(stores, index, [new], MAX_BYTES)
+    apply(stores, index, [new])
     reports = list(work)
     assert new not in index.files and "smew" not in held(stores, index)[0]
     assert [path for report in reports for path in report.restless] == [new]
@@ -153,7 +153,7 @@ def test_a_sync_waits_for_what_somebody_else_indexed_meanwhile(
     def after_somebody_else(batch: FileBatch, _: object) -> list[str]:
         monkeypatch.setattr(FileBatch, "drop_outdated", drop_outdated)
         (root / SMALL[0]).write_text("## Half\n\nthe half\n")
-        ingest.apply(stores, index, [SMALL[0]], MAX_BYTES)
+        apply(stores, index, [SMALL[0]])
         (root / SMALL[0]).write_text("## Eider\n\nthe eider\n")
         return drop_outdated(batch, index)
 

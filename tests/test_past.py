@@ -23,7 +23,7 @@ from memd.indexer.writing import write_files
 from memd.protocol.client import Client
 from tests.conftest import NOTES, PATIENCE, Home, write_notes
 from tests.faults.agreement import serve
-from tests.written import MAX_BYTES, opened, sync
+from tests.written import apply, opened, sync
 
 DAY = "memory/2026-02-15.md"
 GARDEN = "2026-02-15#garden"
@@ -202,8 +202,8 @@ def test_a_file_that_is_renamed_while_files_are_listed_is_not_lost(tmp_path: Pat
     # What was written a moment ago is read again. A list of many files may have a name, or two, that is no longer so.
     listed = changed_paths(index, scan(index.workspace)) if seen == "before" else {new_name}
     (root / DAY).rename(root / new_name)
-    ingest.apply(stores, index, listed, MAX_BYTES)
-    ingest.apply(stores, index, changed_paths(index, scan(index.workspace)), MAX_BYTES)
+    apply(stores, index, listed)
+    apply(stores, index, changed_paths(index, scan(index.workspace)))
     done = stores.ledger.reader.execute("SELECT what, detail FROM actions").fetchall()
     assert [(row["what"], json.loads(row["detail"])["paths"]) for row in done] == [("file-renamed", [DAY, new_name])]
     (garden,) = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'garden'").fetchall()
@@ -219,7 +219,7 @@ def test_a_renamed_folder_with_most_of_the_files_is_not_taken_for_a_loss(tmp_pat
     (root / "memory/old").rename(root / "memory/new")
     paths = changed_paths(index, scan(index.workspace))
     while paths:
-        done = ingest.apply(stores, index, paths, MAX_BYTES)
+        done = apply(stores, index, paths)
         assert not done.held and not index.held
         paths = set(done.restless)
     assert stores.ledger.reader.execute("SELECT slug, id FROM memories ORDER BY id").fetchall() == before

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from memd.indexer.indexing import ingest
+from memd.indexer.indexing.ingest import IngestReport
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
@@ -32,9 +34,15 @@ def opened(state: Path, root: Path) -> tuple[OwnStores, OwnIndex]:
     return stores, index
 
 
+def apply(stores: OwnStores, index: OwnIndex, paths: Iterable[str], accept_missing: bool = False) -> IngestReport:
+    """Bring the stores in step with some paths, in one go and one tick of the clock."""
+    options = ingest.IndexingOptions(accept_missing)
+    (report,) = ingest.apply_in_pieces(stores, index, paths, MAX_BYTES, options, None)
+    return report
+
+
 def sync(stores: OwnStores, index: OwnIndex) -> None:
-    paths = changed_paths(index, scan(index.workspace))
-    ingest.apply(stores, index, paths, MAX_BYTES, accept_missing=True)
+    apply(stores, index, changed_paths(index, scan(index.workspace)), accept_missing=True)
 
 
 def carry_out(stores: OwnStores, index: OwnIndex, order: dict[str, Any]) -> int:

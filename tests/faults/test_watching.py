@@ -585,19 +585,19 @@ def _as_nobody(place: Path) -> int:
 
 
 def _unreadable(place: Path) -> None:
-    from memd.indexer.indexing import ingest
     from memd.indexer.store.own_stores import OwnStores
     from memd.models import Workspace
+    from tests.written import apply
 
     root = place / "agent"
     root.mkdir()
     (root / "MEMORY.md").write_text("## Home\n\nthe router is called fjord\n")
     stores = OwnStores(place)
     index = stores.open_index(Workspace("agent", root))
-    ingest.apply(stores, index, ["MEMORY.md"], 1_000_000)
+    apply(stores, index, ["MEMORY.md"])
     for mode, problem in ((0o000, "unreadable"), (0o600, "")):
         (root / "MEMORY.md").chmod(mode)
-        ingest.apply(stores, index, ["MEMORY.md"], 1_000_000)
+        apply(stores, index, ["MEMORY.md"])
         assert index.files["MEMORY.md"].problem.startswith(problem)
         assert index.files["MEMORY.md"].problem == "" or mode == 0
         assert index.text.postings().frequency("exact", "fjord"), "the old entry stays"

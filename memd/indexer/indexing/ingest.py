@@ -96,16 +96,6 @@ PLAIN = IndexingOptions()
 SETTLED = IndexingOptions(settle=True)
 
 
-def apply(
-    stores: OwnStores, index: OwnIndex, paths: Iterable[str], max_bytes: int, *, accept_missing: bool = False,
-    deep: bool = False, now: datetime | None = None,
-) -> IngestReport:  # fmt: skip
-    """Bring the stores in step with the given paths, in one go and one tick of the clock."""
-    options = IndexingOptions(accept_missing, deep)
-    (report,) = apply_in_pieces(stores, index, paths, max_bytes, options, None, now=now)
-    return report
-
-
 def apply_in_pieces(
     stores: OwnStores, index: OwnIndex, paths: Iterable[str], max_bytes: int, options: IndexingOptions,
     hurry: Callable[[], bool] | None, saved: list[SavedMemory] | None = None, restless: Restless = None,

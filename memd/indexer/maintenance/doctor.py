@@ -263,7 +263,7 @@ def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
     some = ", ".join(sorted(stale)[:3])
     if not fix:
         return DoctorFinding(name, "warn", f"{len(stale)} differ from the index ({some})", "memd sync")
-    ingest.apply(stores, index, stale, settings.index.max_file_kb * 1024)
+    list(ingest.apply_in_pieces(stores, index, stale, settings.index.max_file_kb * 1024, ingest.PLAIN, None))
     return DoctorFinding(name, "mended", f"{len(stale)} were read again ({some})")
 
 
