@@ -243,7 +243,7 @@ def with_entry(text: str, topic: str, summary: str) -> str:
     mine = index.of(topic)
     if not mine and not index.lists:
         at, level = (index.general.end, index.general.level) if index.general else (len(text), LEVEL)
-        text = _with_heading(text, at, level, SPECIALIZED)
+        text = _inserted(text, at, f"{'#' * level} {SPECIALIZED}")
         index = read_index(text)
     if not mine:
         return _with_new(text, index, _line(topic, summary))
@@ -266,7 +266,7 @@ def with_general(text: str, content: str) -> str:
     index = read_index(text)
     if index.general is None:
         at, level = (index.lists[0].start, index.lists[0].level) if index.lists else (len(text), LEVEL)
-        text = _with_heading(text, at, level, GENERAL)
+        text = _inserted(text, at, f"{'#' * level} {GENERAL}")
         index = read_index(text)
     section = index.general
     assert section is not None
@@ -324,13 +324,13 @@ def _with_new(text: str, index: TopicIndex, line: str) -> str:
     return kept[:at] + with_line_ends(f"\n\n{line}", text) + (gap or with_line_ends("\n", text)) + after
 
 
-def _with_heading(text: str, at: int, level: int, title: str) -> str:
-    """The text with a heading at an offset, between blank lines."""
+def _inserted(text: str, at: int, block: str) -> str:
+    """The text with a heading or an entry at an offset, between blank lines."""
     before, after = text[:at], text[at:]
     before = before if after else _close_file(before)
     bare = before.replace("\r\n", "\n")
     lead = "" if not before or bare.endswith("\n\n") else "\n" if bare.endswith("\n") else "\n\n"
-    return before + with_line_ends(f"{lead}{'#' * level} {title}\n" + ("\n" if after.strip() else ""), text) + after
+    return before + with_line_ends(f"{lead}{block}\n" + ("\n" if after.strip() else ""), text) + after
 
 
 def _close_file(text: str) -> str:
@@ -345,11 +345,7 @@ def _close_file(text: str) -> str:
 def with_entry_before_list(text: str, entry: str) -> str:
     """A file with an entry inserted before its topic list; without a list, at its end."""
     place = list_start(text)
-    before, after = (text, "") if place is None else (text[:place], text[place:])
-    kept = before.rstrip("\r\n")
-    gap = "\n" * max(0, 2 - before[len(kept) :].count("\n")) if kept else ""
-    new = gap + entry.strip("\n") + "\n" + ("\n" if after else "")
-    return before + with_line_ends(new, text) + after
+    return _inserted(text, len(text) if place is None else place, entry.strip("\n"))
 
 
 def list_start(text: str) -> int | None:

@@ -64,6 +64,11 @@ def test_an_entry_goes_before_the_list_however_its_heading_is_marked(heading: st
     assert listed(written) == {"rice": "wild"}
 
 
+def test_an_entry_at_the_end_is_not_taken_in_by_a_block_that_is_left_open() -> None:
+    written = with_entry_before_list("## Tea\n\n```\ngreen\n", "## Soup\n\nHot.\n")
+    assert written == "## Tea\n\n```\ngreen\n\n```\n\n## Soup\n\nHot.\n"
+
+
 def test_the_pair_is_found_among_other_sections() -> None:
     assert listed(PLAIN) == {"sourdough": "Feed it daily.", "deploy": "How a release is made."}
     assert general_of(PLAIN) == "Go, with Postgres.\n\n### Layout\n\nOne module a folder."
