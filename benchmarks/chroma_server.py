@@ -22,9 +22,9 @@ from statistics import median, quantiles
 
 from benchmarks.home import Home, workplace
 from memd.config.schema import VectorsSettings
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store.chroma_server import ChromaClient
 from memd.protocol.client import Client
+from tests.hash_embedder import HashEmbedder
 
 WORDS = [f"{a}{b}" for b in range(2_000) for a in "kettle router apple photo train lamp river garden paper".split()]
 WEIGHTS = list(accumulate(1 / (rank + 10) for rank in range(len(WORDS))))
@@ -67,7 +67,7 @@ class ServerHome(Home):
         self.configure()
         with (self.path / "config.toml").open("a") as config:
             config.write(f'\n[vectors]\nengine = "server"\nurl = "http://127.0.0.1:{chroma.port}"\n')
-        self.env["MEMD_TEST_EMBEDDER"] = "hash"
+        self.env["MEMD_TEST_EMBEDDER"] = "tests.hash_embedder:HashEmbedder"
 
     def number(self, query: str) -> int:
         with closing(sqlite3.connect(self.state / "state.db", timeout=60)) as ledger:

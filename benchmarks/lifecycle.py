@@ -29,7 +29,7 @@ from memd.indexer.indexing import ingest
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import Reflection
 from memd.indexer.maintenance.rebuild import build_elsewhere
-from memd.indexer.model.embedder import Embedder, HashEmbedder, load_embedder
+from memd.indexer.model.embedder import Embedder, load_embedder
 from memd.indexer.query.search import search
 from memd.indexer.record import actions
 from memd.indexer.store import vector_table
@@ -38,6 +38,7 @@ from memd.indexer.store.vector_table import embedded_text
 from memd.lifecycle.rule_book import BUILT_IN
 from memd.lifecycle.rules import Rule
 from memd.models import Answer, Ask, Workspace
+from tests.hash_embedder import HashEmbedder
 
 MOST_BYTES = 1_000_000
 SHOWN = 5

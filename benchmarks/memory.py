@@ -79,7 +79,7 @@ def main() -> int:
         rng = random.Random(7)
         for nth in range(options.files):
             _write(home, nth, rng)
-        client = home.start(**({} if options.model else {"MEMD_TEST_EMBEDDER": "hash"}))
+        client = home.start(**({} if options.model else {"MEMD_TEST_EMBEDDER": "tests.hash_embedder:HashEmbedder"}))
         client.sync(vectors=True)
         asker = Asker(home)
         asker.start()

@@ -107,7 +107,7 @@ class Home:
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("MEMD_")},
             "MEMD_HOME": str(path),
-            "MEMD_TEST_EMBEDDER": "hash",
+            "MEMD_TEST_EMBEDDER": "tests.hash_embedder:HashEmbedder",
             "NO_COLOR": "1",
         }
         self.daemon: subprocess.Popen[bytes] | Forged | None = None

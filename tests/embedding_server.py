@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors, unit
 from memd.indexer.model.scale import QUESTIONS
+from tests.hash_embedder import HashEmbedder
 
 FAULTS = ("slow", "429", "500", "dimensions", "fewer", "half", "garbage", "closed")
 """Never answers; busy; broken; vectors too short; a vector too few; half an answer; not JSON; the line cut at once."""

@@ -14,7 +14,7 @@ from sqlite3 import Row
 from memd.errors import StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.scan import scan
-from memd.indexer.model.embedder import Embedder, HashEmbedder
+from memd.indexer.model.embedder import Embedder
 from memd.indexer.query.search import search
 from memd.indexer.store import vector_table
 from memd.indexer.store.chroma import CollectionRow
@@ -25,6 +25,7 @@ from memd.indexer.store.vector_table import embedded_text
 from memd.indexer.store.vectors import Collection
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import write_notes
+from tests.hash_embedder import HashEmbedder
 from tests.written import apply
 
 TODAY = date(2026, 2, 18)

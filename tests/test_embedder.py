@@ -21,6 +21,7 @@ from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
 from memd.indexer.model import granite, multilingual, onnx_graph
 from tests.conftest import PATIENCE
+from tests.hash_embedder import HashEmbedder
 
 NOTES = [
     "ErsatzTV plays the Saturday morning cartoons on channel 3 from 07:00.",
@@ -581,9 +582,9 @@ def test_a_row_without_direction_gets_one():
 
 
 def test_the_hash_embedder_knows_words(monkeypatch, tmp_path):
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     words = embedders.load_embedder(EmbeddingSettings(), tmp_path)
-    assert isinstance(words, embedders.HashEmbedder)
+    assert isinstance(words, HashEmbedder)
     near, far, same, empty = words.embed(["the red house", "a blue boat", "House RED the", ""])
     question = words.embed(["red house"])[0]
     assert question @ near > question @ far
@@ -594,12 +595,12 @@ def test_the_hash_embedder_knows_words(monkeypatch, tmp_path):
 
 
 def test_the_hash_embedder_is_the_same_in_every_process():
-    code = "from memd.indexer.model.embedder import HashEmbedder as H; print(H().embed(['a memory']).tobytes().hex())"
-    assert run(code) == [embedders.HashEmbedder().embed(["a memory"]).tobytes().hex()]
+    code = "from tests.hash_embedder import HashEmbedder as H; print(H().embed(['a memory']).tobytes().hex())"
+    assert run(code) == [HashEmbedder().embed(["a memory"]).tobytes().hex()]
 
 
 def test_no_embedder_means_none_even_in_test_runs(monkeypatch):
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     with pytest.raises(ModelUnavailable):
         embedders.load_embedder(EmbeddingSettings(provider="none"), Path("unused"))
 

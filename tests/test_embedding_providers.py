@@ -19,13 +19,14 @@ from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedder as embedders
 from memd.indexer.model import embedding_server
-from memd.indexer.model.embedder import Embedder, HashEmbedder
+from memd.indexer.model.embedder import Embedder
 from memd.indexer.model.embedding_server import IN_FLIGHT, ServerEmbedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.model.scale import measure
 from tests.agents import agent, played, text_of
 from tests.conftest import PATIENCE, Home
 from tests.embedding_server import FAULTS, EmbeddingServer, words
+from tests.hash_embedder import HashEmbedder
 from tests.test_models import until
 from tests.web_page import page_of
 

@@ -400,7 +400,7 @@ def test_compact_drops_the_past_that_is_kept_no_longer(home: Home, workspace: Pa
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BuiltInJobs, Worker]]:
     """The jobs over real stores with one workspace, vectors and all, and no daemon that would mend them first."""
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     (tmp_path / "state").mkdir()
     stores = OwnStores(tmp_path / "state")
     worker = Worker(stores, Settings(), Health())

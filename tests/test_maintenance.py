@@ -167,7 +167,7 @@ def test_what_is_pending_is_counted_in_the_workspaces_that_were_asked(worker: Wo
 
 
 def test_the_doctor_counts_what_has_no_vector_yet(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     (found,) = (
         one
         for one in doctor.examine(worker.stores, Settings(), SOUND, False, True)
@@ -177,7 +177,7 @@ def test_the_doctor_counts_what_has_no_vector_yet(worker: Worker, monkeypatch: p
 
 
 def test_vectors_are_not_called_made_before_they_can_be_found(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     in_ledger, go_on = threading.Event(), threading.Event()
     follow = OwnIndex.follow_vectors
 
@@ -432,7 +432,7 @@ def test_a_resting_writer_reads_ahead_once_and_again_after_an_import(worker: Wor
 def test_the_doctor_names_an_outline_without_parsers(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, enabled: bool, installed: bool, told: int
 ) -> None:
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     if not installed:
         monkeypatch.setattr(doctor, "PARSER", "no_package_of_this_name")
     settings = Settings(outline=OutlineSettings(enabled=enabled))

@@ -18,13 +18,13 @@ from memd.daemon.process.health import Health
 from memd.daemon.writer.tasks import scan_workspaces, verify_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import StoreBroken
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.query.many_workspaces import MOST_SEARCHED
 from memd.indexer.query.search import search
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.models import Answer, Ask, Workspace
 from tests.conftest import PATIENCE, Home, write_notes
 from tests.faults.agreement import SOAK, eventually
+from tests.hash_embedder import HashEmbedder
 from tests.lab import Lab
 
 MANY, OPEN = 200 if SOAK else 60, 5

@@ -144,7 +144,8 @@ def under_manager(script, timeout=PATIENCE):
     python = sys.executable.replace(f"{ROOT}/", "/mnt/checkout/", 1)
     prelude = (
         f"set -eu; cd ~; export PYTHONPATH=/mnt/checkout; memd() {{ '{python}' -m memd \"$@\"; }}\n"
-        "systemctl --user set-environment MEMD_TEST_EMBEDDER=hash; export MEMD_TEST_EMBEDDER=hash NO_COLOR=1\n"
+        "export MEMD_TEST_EMBEDDER=tests.hash_embedder:HashEmbedder NO_COLOR=1\n"
+        "systemctl --user set-environment MEMD_TEST_EMBEDDER=$MEMD_TEST_EMBEDDER\n"
         "pid() { systemctl --user show -P MainPID memd.service; }\n"
         "trap 'journalctl -D /run/log/journal -o cat --identifier=python --lines=30 >&2' ERR\n"
     )
@@ -251,6 +252,7 @@ def test_where_the_confined_trial_fails_the_service_goes_without(manager):
     done = manager("""
         copy=$(mktemp -d /tmp/memd-copy-XXXX); trap "rm -rf $copy" EXIT
         cp -r /mnt/checkout/memd /mnt/checkout/systemd $copy; export PYTHONPATH=$copy
+        mkdir $copy/tests; cp /mnt/checkout/tests/__init__.py /mnt/checkout/tests/hash_embedder.py $copy/tests
         memd service install; memd service status --json
         mkdir notes; echo '# The heron stands.' > notes/MEMORY.md; memd add notes; memd query heron; memd stop
     """)

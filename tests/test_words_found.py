@@ -17,11 +17,12 @@ from memd.indexer.indexing import ingest
 from memd.indexer.language.languages import SMALL_WORDS, language_of
 from memd.indexer.language.words import STOPWORDS, UNSPACED
 from memd.indexer.model import multilingual
-from memd.indexer.model.embedder import HashEmbedder, load_embedder
+from memd.indexer.model.embedder import load_embedder
 from memd.indexer.query.meaning import QuestionFuture
 from memd.indexer.store.stores import ActiveModel
 from memd.indexer.store.vector_table import embedded_text, sentence_pieces
 from memd.models import Answer
+from tests.hash_embedder import HashEmbedder
 from tests.lab import TODAY, Lab
 
 NOTES = {

@@ -388,7 +388,7 @@ def test_a_model_that_is_missing_degrades_to_text(home: Home, workspace: Path) -
     assert "garganey" in shown(client, "garganey", mode="hybrid")
     assert client.status()["degraded_details"][0]["fix"]
     home.stop()
-    home.env["MEMD_TEST_EMBEDDER"] = "hash"
+    home.env["MEMD_TEST_EMBEDDER"] = "tests.hash_embedder:HashEmbedder"
     client = serve(home, workspace)
     client.sync(vectors=True)
     assert client.status()["degraded"] == []

@@ -13,10 +13,10 @@ import pytest
 from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.lifecycle.lives import record_accesses
 from memd.indexer.lifecycle.similarity import DOUBT, SAME, SimilarPair, same_words, verdicts
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.scale import Scale
 from memd.lifecycle.lives import Edge, components, ends, faded_weight, reach, strengthened, summary_of
 from memd.models import RELATIONS, Relation
+from tests.hash_embedder import HashEmbedder
 from tests.lab import Lab
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -21,17 +21,17 @@ from memd.daemon.process.health import Health
 from memd.daemon.writer.worker import Worker
 from memd.errors import ModelUnavailable
 from memd.indexer.model import embedding_process
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.embedding_process import EmbeddingProcess
 from memd.indexer.store.own_stores import OwnStores
 from tests.conftest import PATIENCE, Home
+from tests.hash_embedder import HashEmbedder
 
 TEXTS = ["the smew", "", "数据库 and a naïve café", "x" * 100_000, *(f"number {nth}" for nth in range(300))]
 
 
 @pytest.fixture
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingProcess]:
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     started = EmbeddingProcess(EmbeddingSettings(), tmp_path)
     yield started
     started.close()

@@ -13,10 +13,10 @@ import pytest
 from memd.indexer.context.assemble import ContextTask, assemble
 from memd.indexer.lifecycle import lives
 from memd.indexer.lifecycle.reflect import Reflection
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.writing.write_files import undo
 from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
 from memd.models import Ask
+from tests.hash_embedder import HashEmbedder
 from tests.lab import TODAY, Lab
 
 BUILT_IN = tuple(replace(rule, enabled=True) for rule in SHIPPED)

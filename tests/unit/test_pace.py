@@ -40,7 +40,7 @@ def test_the_rests_leave_the_share_of_the_time(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.linux  # threads of another process are found by /proc
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux tells a process where to run")
 def test_a_backlog_leaves_a_processor_to_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "hash")
+    monkeypatch.setenv("MEMD_TEST_EMBEDDER", "tests.hash_embedder:HashEmbedder")
     every, process = os.sched_getaffinity(0), EmbeddingProcess(EmbeddingSettings(), tmp_path)
     process.embed(["a smew"])
     pid = process.process.pid

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memd.indexer.model import multilingual
-from memd.indexer.model.embedder import HashEmbedder, load_granite
+from memd.indexer.model.embedder import load_granite
 from memd.indexer.model.pooling import Vectors, unit
 from memd.indexer.model.scale import (
     FITTED,
@@ -25,6 +25,7 @@ from memd.indexer.model.scale import (
     measure,
 )
 from tests.embedding_server import words
+from tests.hash_embedder import HashEmbedder
 from tests.lab import Lab
 
 

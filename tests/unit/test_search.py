@@ -17,7 +17,6 @@ from memd.errors import ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.language.question import parse
 from memd.indexer.maintenance.rebuild import reconcile_text
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.query import certainty, grep, hits, lookup, many_workspaces, meaning, signals
 from memd.indexer.query.candidates import CandidatePool
@@ -27,6 +26,7 @@ from memd.indexer.query.wording import match_words
 from memd.indexer.store import vector_table
 from memd.indexer.store.postings import SizedCache
 from memd.models import Answer, Ask, Filters
+from tests.hash_embedder import HashEmbedder
 from tests.lab import MAX_BYTES, TODAY, Lab, Narrow
 
 WORDS = (

@@ -26,12 +26,12 @@ from memd.daemon.process import system
 from memd.daemon.watching import watcher
 from memd.daemon.watching.watcher import Watcher
 from memd.errors import MemdError
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import mirror
 from memd.indexer.store.own_stores import OwnStores
 from memd.models import Workspace
 from memd.protocol import connection, start
 from tests.conftest import PATIENCE
+from tests.hash_embedder import HashEmbedder
 from tests.lab import Lab
 
 

@@ -21,11 +21,12 @@ from memd.daemon.process.health import Health
 from memd.daemon.writer.worker import Worker
 from memd.indexer.indexing import ingest
 from memd.indexer.model import multilingual
-from memd.indexer.model.embedder import HashEmbedder, OnnxEmbedder, load_embedder
+from memd.indexer.model.embedder import OnnxEmbedder, load_embedder
 from memd.indexer.store import vector_table
 from memd.indexer.store.vector_table import embedded_text
 from memd.models import Workspace
 from memd.protocol.methods.search import QueryRequest, WhyNotRequest
+from tests.hash_embedder import HashEmbedder
 from tests.lab import Lab, Narrow
 
 LARGE, SMALL = 40, 11

@@ -20,7 +20,6 @@ import pytest
 from memd import child as child_module
 from memd.child import Child, start_child
 from memd.errors import LedgerDamaged, MemdError
-from memd.indexer.model.embedder import HashEmbedder
 from memd.indexer.store import cache_folder, chroma, chroma_process, vector_table, vectors
 from memd.indexer.store.chroma import ChromaFolder, CollectionRow
 from memd.indexer.store.vector_table import SentRows, mark_sent
@@ -29,6 +28,7 @@ from memd.models import Workspace
 from tests.conftest import PATIENCE, forge
 from tests.faults.agreement import SOAK, eventually
 from tests.forge import Forged
+from tests.hash_embedder import HashEmbedder
 from tests.lab import Lab, held, row, wanted
 
 STDIN = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -19,7 +19,7 @@ from memd.indexer.model import granite
 from memd.indexer.model.onnx_graph import HINT, missing, onnx_errors, open_session
 from memd.indexer.model.pooling import MOST_TEXTS, Pooling, Vectors, batches, encodable, padded, pooled, unit
 from memd.indexer.model.prepared_files import TableFile, digest_of, digest_of_parts
-from memd.indexer.model.scale import FITTED, Measured, ModelScale, Scale
+from memd.indexer.model.scale import FITTED, Measured, ModelScale
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -72,7 +72,7 @@ class Embedder(Protocol):
 def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder:
     """The embedder that the settings name, which must not be `none`; never downloads anything.
 
-    For tests, `MEMD_TEST_EMBEDDER=hash` in the environment gives the HashEmbedder.
+    For tests, `MEMD_TEST_EMBEDDER` in the environment names another class: `module:Class`.
     """
     if settings.provider == "none":
         raise ModelUnavailable("no embedding model is configured", "set embedding.provider in the config")
@@ -81,8 +81,8 @@ def load_embedder(settings: EmbeddingSettings, cache: Path) -> Embedder:
         from memd.indexer.model.embedding_server import ServerEmbedder
 
         return ServerEmbedder(settings)
-    if os.environ.get("MEMD_TEST_EMBEDDER") == "hash" and settings.provider == "local":
-        return HashEmbedder()
+    if settings.provider == "local" and (double := os.environ.get("MEMD_TEST_EMBEDDER")):
+        return pkgutil.resolve_name(double)()  # type: ignore[no-any-return]
     if settings.provider == "onnx" or settings.model:
         return load_export(settings)
     return load_granite(cache, settings.threads)
@@ -304,31 +304,6 @@ class OnnxEmbedder(Measured):
         if not _one_a_text(output, mask):
             raise self._unusable("does not give one vector a text or a token")
         return pooled(output, mask, self._pooling)
-
-
-class HashEmbedder:
-    """Vectors of words alone, for tests: each word is hashed to one of 64 places and a sign."""
-
-    name = "hash"
-    fingerprint = "hash-64-1"
-    dims = 64
-    scale = ModelScale(Scale(0.086599, 0.317704), Scale(0.086599, 0.317704))
-
-    def embed(self, texts: Sequence[str], urgent: bool = False, question: bool = False) -> Vectors:
-        """One row a text; texts that share words are near each other."""
-        rows = np.zeros((len(texts), self.dims), np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            for word in self._words(text):
-                place = int.from_bytes(hashlib.blake2b(encodable(word).encode(), digest_size=8).digest())
-                row[place % self.dims] += 1 if place >> 63 else -1
-        return unit(rows)
-
-    def count_tokens(self, text: str) -> int:
-        """The number of words."""
-        return len(self._words(text))
-
-    def _words(self, text: str) -> list[str]:
-        return re.findall(r"\w+", text.lower())
 
 
 def _one_a_text(output: Any, mask: NDArray[np.int64]) -> bool:
