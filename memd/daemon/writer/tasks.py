@@ -161,19 +161,19 @@ def log_token_change(stores: OwnStores, token: AccessToken, what: str, who: str)
             actions.add(connection, index.id, who, what, token=token.who, may=may, expires=token.expires)
 
 
-def recover_actions(worker: Worker) -> list[str]:
+def recover_actions(worker: Worker) -> None:
     """Decide what became of actions that a killed process left half-way, before anything else is read or written.
 
     What it promised to have indexed comes first, in the order of the promises.
     """
     indexes = {index.id: index for index in worker.stores.indexes.values()}
-    copies = [copy for index in indexes.values() for copy in write_files.recover(worker.stores, index)]
+    for own in indexes.values():
+        write_files.recover(worker.stores, own)
     for workspace, (_, paths) in sorted(worker.stores.ledger.promises().items(), key=lambda one: one[1]):
         if index := indexes.get(workspace):
             # What the ledger has decided about already, only the text index may lack.
             repair_dirty(worker, index)
             worker.mark_written(index.workspace.ns, paths)
-    return copies
 
 
 # --- imports --------------------------------------------------------------------------------------------------

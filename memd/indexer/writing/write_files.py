@@ -197,8 +197,8 @@ def _restore(index: OwnIndex, written: list[actions.Splice]) -> tuple[list[str],
 # --- after a kill -------------------------------------------------------------------------------------------
 
 
-def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
-    """Finish or fail every action that a kill left begun, and sweep up; returns the conflict copies that were made."""
+def recover(stores: OwnStores, index: OwnIndex) -> None:
+    """Finish or fail every action that a kill left begun, and sweep up."""
     reader = stores.ledger.reader
     begun = [(row, actions.splices_of(reader, row["id"])) for row in actions.begun(reader, index.id)]
     intended = [_intended(index, splice) for _, kept in begun for splice in kept]
@@ -214,7 +214,6 @@ def recover(stores: OwnStores, index: OwnIndex) -> list[str]:
     if begun or copies:
         names = ", ".join(copies) or "none"
         log.warning("after a kill: ns=%s actions=%d copies=%s", index.workspace.ns, len(begun), names)
-    return copies
 
 
 def _intended(index: OwnIndex, splice: actions.Splice) -> tuple[bytes, str | None]:
