@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import threading
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memd.daemon.process.system import give_way
 from memd.daemon.serving.server import ClientConnection
-from memd.errors import MemdError
 from memd.indexer.record.history import PEOPLE
 from memd.indexer.store.ledger import Ledger
 from memd.mcp.replies import Call
@@ -24,8 +22,6 @@ from memd.protocol.methods import METHODS
 
 if TYPE_CHECKING:
     from memd.mcp.sdk_server import McpSession
-
-log = logging.getLogger("memd.mcp")
 
 MAX_CLIENT_NAME = 40
 
@@ -52,10 +48,7 @@ class McpSessions:
 
     def load(self) -> ModuleType:
         """The module `memd.mcp.sdk_server`; its import takes a second the first time, so never on the loop."""
-        try:
-            return importlib.import_module("memd.mcp.sdk_server")
-        except ImportError as error:
-            raise MemdError(f"agents that speak MCP cannot be served: {error}", "install memd again") from error
+        return importlib.import_module("memd.mcp.sdk_server")
 
     def load_ahead(self, ledger: Ledger) -> None:
         """Import it before an agent has to wait, where one has spoken MCP before; called whenever the writer rests.
@@ -68,10 +61,7 @@ class McpSessions:
 
     def _load_gently(self) -> None:
         give_way()
-        try:
-            self.load()
-        except MemdError as error:
-            log.warning("%s", error)
+        self.load()
 
     def applied(self, loop: asyncio.AbstractEventLoop, ns: str, paths: Iterable[str]) -> None:
         """Report files that were just indexed to the sessions of their workspace; called by the writer."""
