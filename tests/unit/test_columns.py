@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -40,6 +41,7 @@ WHERE m.tier IN ('dormant', 'sensory') AND COALESCE(json_extract(m.declared, '$.
 OUTDATED = """
 SELECT e.other FROM edges e JOIN memories n ON n.id = e.one
 WHERE e.rel = 'refines' AND e.removed = 0 AND n.file IS NOT NULL AND n.deleted IS NULL
+AND COALESCE(n.expires > strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'), true)
 """
 
 
@@ -61,7 +63,7 @@ def agree(lab: Lab) -> ChunkColumns:
         day = lookup.own_day(row)
         assert followed.ranked.day[at] == (day.toordinal() if day else 0)
         assert bool(followed.ranked.semantic[at]) == (row["kind"] == "semantic")
-        assert bool(followed.ranked.outdated[at]) == (row["memory"] in outdated)
+        assert (followed.ranked.outdated_until[at] > time.time()) == (row["memory"] in outdated)
         assert followed.ranked.tier[at] == columns.TIER.get(row["tier"], 0.0)
     some = followed.ranked.chunk[::7].tolist()
     part, of_them = ChunkColumns.of_memories(index.reader, index.id, some), np.isin(anew.ranked.chunk, some)
@@ -123,6 +125,20 @@ def test_they_follow_whatever_changes(lab: Lab, seed: int) -> None:
         if rng.random() < 0.6:
             seen, before = agree(lab).number, seen
             assert seen >= before
+
+
+def test_a_note_is_outdated_for_as_long_as_one_that_refines_it_lives(lab: Lab) -> None:
+    index = lab.add({"memory/topics/new.md": "Two.\n", "memory/topics/old.md": "One.\n"})
+    columns_of = "workspace, one, other, rel, base, weight, origin, made"
+    refined = f"INSERT INTO edges ({columns_of}) VALUES (1, ?, ?, 'refines', 1, 1, '', '')"
+    ids = dict(index.reader.execute("SELECT f.stem, m.id FROM memories m JOIN files f ON f.id = m.file"))
+    lab.stores.ledger.transact(lambda run: run.execute(refined, (ids["new"], ids["old"])))
+    for end, outdated in (("2999", [True]), ("2020", [False]), ("2999", [True]), (None, [True])):
+        values = end and f"{end}-02-01T00:00:00.000+00:00", ids["new"]
+        with lab.stores.ledger.write() as connection:
+            connection.execute("UPDATE memories SET expires = ? WHERE id = ?", values)
+        ranked = agree(lab).ranked
+        assert (ranked.outdated_until[ranked.memory == ids["old"]] > time.time()).tolist() == outdated
 
 
 def test_one_change_is_read_at_the_same_cost_however_many_chunks_there_are(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -94,6 +95,20 @@ def test_a_later_note_under_the_same_heading_stands_before_what_it_replaces(lab:
     assert "outdated" in after[1].explain
     asked_for = lab.ask("was it port 4411 on which the amber relay listened").hits
     assert asked_for[0].path == "memory/2026-01-01.md", "who asks for the earlier one gets it"
+
+
+def test_a_later_note_stands_before_what_it_replaces_until_it_expires(lab: Lab, monkeypatch: pytest.MonkeyPatch):
+    run(lab)
+    later, end = number(lab, "memory/2026-02-01.md", "relay-port"), "2999-01-01T00:00:00.000+00:00"
+    lab.stores.ledger.transact(lambda run: run.execute("UPDATE memories SET expires = ? WHERE id = ?", (end, later)))
+
+    def explained() -> dict[str, Any]:
+        hits = lab.ask("which port does the amber relay listen on", explain=True).hits
+        return {hit.path: hit.explain for hit in hits if hit.key.endswith("relay-port")}
+
+    assert "outdated" in explained()["memory/2026-01-01.md"]
+    monkeypatch.setattr(time, "time", lambda: datetime(3000, 1, 1).timestamp())
+    assert [(path, "outdated" in parts) for path, parts in explained().items()] == [("memory/2026-01-01.md", False)]
 
 
 def test_a_context_takes_a_renewal_along_only_where_it_is_about_the_task_too(lab: Lab):

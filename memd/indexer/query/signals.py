@@ -9,6 +9,7 @@ and worst of its own list, as is common, makes a voice that found nothing loud; 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -170,7 +171,7 @@ OF_A_CHUNK = (
     # A dormant memory stands a little lower.
     Signal("tier", 0.1, lambda chunks: chunks.ranked.tier),
     # So does one that a later memory refines.
-    Signal("outdated", -0.15, lambda chunks: chunks.ranked.outdated),
+    Signal("outdated", -0.15, lambda chunks: chunks.ranked.outdated_until > time.time()),
     # The question asks for the newest.
     Signal("newest", 0.3, lambda chunks: chunks.newness if chunks.question.times.recent else None),
     # The question asks for what is true now, and the note keeps what is known rather than what happened.

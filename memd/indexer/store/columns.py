@@ -29,6 +29,8 @@ SQL = queries(__file__)
 LAST = "SELECT MAX(number) FROM changed"
 NOTHING = json.dumps(asdict(Declared()), ensure_ascii=False)
 """What most notes declare."""
+NEVER = "never"
+"""When a memory ends that has no ttl: after every moment, as texts compare."""
 
 MOST_FOLLOWED = 20_000
 """After more changes all is read again; the ledger keeps three times as many."""
@@ -61,14 +63,15 @@ class RankedChunks(NamedTuple):
     resting: Truths
     end: Times
     """The time from which on it is not shown, in seconds."""
-    outdated: Truths
+    outdated_until: Times
+    """The time from which on no later memory says what is true instead, in seconds."""
 
     def at(self, places: Places) -> RankedChunks:
         """Those of some chunks."""
         return RankedChunks._make(column[places] for column in self)
 
 
-TYPES = (np.int64, np.int32, np.int64, np.int32, np.int32, bool, bool, np.float32, np.float32, bool, float, bool)
+TYPES = (np.int64, np.int32, np.int64, np.int32, np.int32, bool, bool, np.float32, np.float32, bool, float, float)
 
 
 class ChunkPlace(NamedTuple):
@@ -164,9 +167,8 @@ def _life(
     kind: str,
     tier: str,
     facts: str | None,
-    deleted: str | None,
-    expires: str | None,
-    outdated: int,
+    end: str | None,
+    outdated_until: str | None,
 ) -> tuple[object, ...]:
     """What ranks the chunks of a memory; cached, since most memories of a day are alike."""
     declared = json.loads(facts or NOTHING)
@@ -175,9 +177,15 @@ def _life(
     weight = max(-1.0, min(1.0, PRIORITY.get(declared.get("priority"), 0.0) + 2 * base - 1))
     dated = 0 if role == "memory" else _day(day)
     resting = tier in TIER and not declared.get("pinned")
-    ends = datetime.fromisoformat(expires).timestamp() if expires is not None else inf
-    end = ends if deleted is None else -inf
-    return dated, kind == "semantic", kind == "episodic", TIER.get(tier, 0.0), weight, resting, end, outdated
+    ends = map(_seconds, (end, outdated_until))
+    return dated, kind == "semantic", kind == "episodic", TIER.get(tier, 0.0), weight, resting, *ends
+
+
+def _seconds(moment: str | None) -> float:
+    """A moment as a number; without one it is past."""
+    if moment is None or moment == NEVER:
+        return inf if moment else -inf
+    return datetime.fromisoformat(moment).timestamp()
 
 
 def _day(text: str) -> int:
@@ -208,5 +216,5 @@ def _rows(connection: Connection, query: str, column: str, workspace: int, only:
         which = f"{column} AMONG :among AND +{which}"
     cursor = connection.cursor()
     cursor.row_factory = None
-    values = {"workspace": workspace, "nothing": NOTHING, "among": json.dumps(list(only or ()))}
+    values = {"workspace": workspace, "nothing": NOTHING, "never": NEVER, "among": json.dumps(list(only or ()))}
     return cursor.execute(with_lists(query.format(which=which)), values)
