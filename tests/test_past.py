@@ -19,7 +19,10 @@ from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import scan
 from memd.indexer.record import actions, history
+from memd.indexer.store import catalog
+from memd.indexer.views import as_of
 from memd.indexer.writing import write_files
+from memd.models import Ask
 from memd.protocol.client import Client
 from tests.conftest import NOTES, PATIENCE, Home, write_notes
 from tests.faults.agreement import serve
@@ -371,6 +374,98 @@ def test_a_section_that_stays_as_it_was_keeps_its_day(client: Client, workspace:
     assert found(client, "walrus Otto", as_of="2026-01-31")
 
 
+@pytest.mark.parametrize("text", ["Otto the walrus eats herring.", "Otto the walrus eats squid."])
+@pytest.mark.parametrize("path", ["memory/topics/otto.md", "memory/2026-03-01.md"])
+def test_what_a_note_declares_is_what_it_declared_then(client: Client, workspace: Path, path: str, text: str) -> None:
+    """Also in front matter, which belongs to the text of no memory; with its text, or alone."""
+    file, heading = workspace / path, "" if "topics" in path else "## Otto\n\n"
+    front = "---\ntags: [sea]\nkind: procedural\npinned: true\nttl: 90000d\n---\n"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{front}{heading}Otto the walrus eats herring. #zoo\n")
+    client.sync()
+    then = now()
+    file.write_text(
+        f"---\ntags: [land]\nkind: semantic\n---\n{heading}{text} #{'zoo' if 'herring' in text else 'ark'}\n"
+    )
+    client.sync()
+
+    def told(**how: Any) -> list[tuple[Any, ...]]:
+        hits = client.query("Otto walrus", mode="text", **how)["hits"]
+        return [(hit["kind"], hit["tags"]) for hit in hits if hit["path"] == path]
+
+    assert told(as_of=then) == [("procedural", ["sea", "zoo"])]
+    for asked in ({"tags": ["sea"]}, {"kind": "procedural"}, {"tier": "pinned"}):
+        assert told(as_of=then, **asked) and not told(**asked)
+    assert not told(as_of=then, tags=["land"]) and told(tags=["land"]) == told()
+
+
+def test_a_file_without_a_date_counts_from_when_it_was_first_written(client: Client, workspace: Path) -> None:
+    file = workspace / "MEMORY.md"
+    file.write_text("## Penguin\n\nThe penguin is called Pia.\n")
+    written = datetime(2026, 1, 5, 12).timestamp()
+    os.utime(file, (written, written))
+    client.sync()
+    change(client, file, "Pia", "Polly")
+    (hit,) = client.query("penguin called", mode="text", as_of="2026-01-31")["hits"]
+    assert "Pia" in hit["text"] and hit["date"] == "2026-01-05"
+    assert not found(client, "penguin called", as_of="2026-01-04")
+
+
+def test_before_the_ledger_kept_facts_a_section_has_those_of_its_text(tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "agent", {DAY: "## Otto\n\nOtto the walrus eats herring. #sea\n"})
+    stores, index = opened(tmp_path / "state", root)
+    sync(stores, index)
+    then = as_of.moment(now())
+    (root / DAY).write_text("## Otto\n\nOtto the walrus eats herring. #land\n")
+    sync(stores, index)
+    with stores.ledger.write() as connection:
+        connection.execute("DELETE FROM facts")
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'facts_since'", (actions.now(),))
+    (hit,) = as_of.search_as_of(stores, Ask("walrus", ("agent",), mode="text"), then).hits
+    assert (hit.key, hit.tags) == ("2026-02-15#otto", ["sea"])
+    stores.close()
+
+
+@pytest.mark.parametrize("mode", ["text", "hybrid", "exact"])
+def test_a_memory_has_the_key_that_it_had_then(client: Client, workspace: Path, mode: str) -> None:
+    """Whether its file was renamed, it was moved to another one, or a section of its name went."""
+    client.sync(vectors=True)
+    file, other = workspace / "memory/2026-03-05.md", workspace / "memory/2026-03-06.md"
+    file.write_text("## Todo\n\nFeed the lynx.\n\n## Todo\n\nFeed the otter.\n")
+    client.sync()
+    before = now()
+    file.write_text("## Todo\n\nFeed the otter.\n")
+    client.sync()
+    between = now()
+    file.rename(other)
+    client.sync()
+    change(client, other, "otter", "otter twice")
+    keys = {before: "2026-03-05#todo-2", between: "2026-03-05#todo", now(): "2026-03-06#todo"}
+    for then, key in keys.items():
+        (hit, *_) = client.query("feed the otter", mode=mode, as_of=then)["hits"]
+        told = client.get(key, as_of=then)
+        assert (hit["key"], hit["path"]) == (key, told["path"]) and "otter" in hit["text"] and "otter" in told["text"]
+        for elsewhen in keys.keys() - {then}:
+            with suppress(NotFound):
+                assert "otter" not in client.get(key, as_of=elsewhen)["text"]
+
+
+def test_a_memory_is_in_the_tier_that_it_had_then(client: Client) -> None:
+    client.curate(GARDEN, "archive", ns="agent")
+    archived = now()
+    client.curate(GARDEN, "promote", ns="agent")
+    (hit,) = client.query("apple trees", mode="text", as_of=archived, tier="dormant")["hits"]
+    assert (hit["key"], hit["tier"]) == (GARDEN, "dormant") and not found(client, "apple trees", tier="dormant")
+    assert not found(client, "apple trees", as_of=archived, tier="stm")
+
+
+def test_what_was_not_shown_then_is_not_shown_as_of_then(client: Client, workspace: Path) -> None:
+    client.curate(GARDEN, "delete", ns="agent")
+    deleted = now()
+    client.undo()
+    assert found(client, "apple trees", as_of=now()) and not found(client, "apple trees", as_of=deleted)
+
+
 @pytest.mark.parametrize("mode", ["text", "hybrid", "vector", "exact"])
 def test_the_past_is_asked_in_its_own_words(client: Client, workspace: Path, mode: str) -> None:
     client.sync(vectors=True)
@@ -512,19 +607,22 @@ def test_former_texts_go_when_they_are_old_and_the_last_two_stay(tmp_path: Path)
     stores, index = opened(tmp_path / "state", root)
     file = root / "memory/2026-02-16.md"
     for word in ("one", "two", "three", "four"):
-        file.write_text(f"# Day\n\n## Backup\n\nnumber {word}\n")
+        file.write_text(f"# Day\n\n## Backup\n\nnumber {word}\n\n#{word}\n")
         sync(stores, index)
     memory = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'backup'").fetchone()["id"]
     with stores.ledger.write() as connection:
         assert history.expire(connection, "2026-01-01T00:00:00.000+00:00") == 0
     assert len(history.versions(stores.ledger.reader, memory)) == 4
+    facts = "SELECT COUNT(*) FROM facts"
+    assert catalog.number_of(stores.ledger.reader, facts) == 3
     with stores.ledger.write() as connection:
         assert history.expire(connection, actions.now()) == 2
         assert history.expire(connection, actions.now()) == 0
+    assert catalog.number_of(stores.ledger.reader, facts) == 0
     left = history.versions(stores.ledger.reader, memory)
     assert [version.number for version in left] == [3, 4]
     texts = [history.text_of(stores.ledger.reader, version.digest or "") for version in left]
-    assert [text and text.split()[-1] for text in texts] == ["three", "four"]
+    assert [text and text.split()[-1] for text in texts] == ["#three", "#four"]
     kept = stores.ledger.reader.execute("SELECT COUNT(*) FROM texts").fetchone()[0]
     assert kept == stores.ledger.reader.execute("SELECT COUNT(DISTINCT digest) FROM versions").fetchone()[0]
     stores.close()
@@ -553,9 +651,10 @@ def test_a_hard_removal_leaves_no_trace(home: Home, workspace: Path) -> None:
     # A backup from before would be named, and stay: a daemon that rests makes its first one.
     client = serve(home, workspace, '[jobs]\nbackup = "off"\n')
     file = workspace / "memory/2026-03-01.md"
-    file.write_text("# Day\n\n## Hush\n\nthe zyxquokka is kept in the cellar\n\n## Kept\n\nthe plain marmot\n")
+    hush = "the zyxquokka is kept in the cellar #zyxquokka"
+    file.write_text(f"# Day\n\n## Hush\n\n{hush}\n\n## Kept\n\nthe plain marmot\n")
     client.sync(vectors=True)
-    change(client, file, "in the cellar", "in the grumblefjord attic")
+    change(client, file, "in the cellar #zyxquokka", "in the grumblefjord attic #grumblefjord")
     client.restore("2026-03-01#hush", 1)
     client.sync(vectors=True)
     assert holders(home.state, "zyxquokka"), "the test would see it"

@@ -79,6 +79,7 @@ def expire(connection: sqlite3.Connection, before: str) -> int:
     The last two versions of every memory stay: the current one (or its removal) and the one before.
     """
     dropped = connection.execute(SQL["expire"], (before,)).rowcount
+    connection.execute("DELETE FROM facts WHERE until < ?", (before,))
     connection.execute("DELETE FROM splices WHERE action IN (SELECT id FROM actions WHERE at < ?)", (before,))
     connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
     return dropped

@@ -17,7 +17,7 @@ STEPS = tuple(file.read_text(encoding="utf-8") for file in sorted((Path(__file__
 """The schema as numbered steps, a file each in schema/. A released one is never edited; add another."""
 VERSION = len(STEPS)
 
-JSON = {"memories": ("tags", "declared"), "chunks": ("heading",), "actions": ("detail",),
+JSON = {"memories": ("tags", "declared"), "facts": ("tags", "declared"), "chunks": ("heading",), "actions": ("detail",),
         "shifts": ("before", "after"), "proposals": ("params",)}  # fmt: skip
 PACKED = {"texts": ("body",), "splices": ("removed", "inserted"), "pages": ("body",)}
 """Columns by table that hold JSON, and those that hold compressed bytes, which carry a checksum."""

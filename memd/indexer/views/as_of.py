@@ -66,9 +66,9 @@ def current(connection: Connection, workspace: int, when: str) -> list[Row]:
 
 
 def slug_then(row: Row) -> str:
-    """The slug of the heading that a memory had."""
+    """The slug that a memory had; before the ledger kept that, the one of its heading."""
     then, now = names.own_heading(row["heading"]), names.own_heading(row["heading_now"])
-    return str(row["slug"]) if not row["slug"] or then == now else names.slug(then)
+    return names.slug(then) if row["slug"] and row["before_facts"] and then != now else str(row["slug"])
 
 
 def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> JsonObject:
@@ -187,11 +187,17 @@ class _PastIndex(WorkspaceIndex):
         run("INSERT INTO temp.files SELECT * FROM main.files WHERE workspace = ?", (self.id,))
         rows = current(self.connection, self.id, when)
         versions = {row["memory"]: row["number"] for row in rows if row["now"]}
-        for table, column in (("memories", "id"), ("chunks", "memory")):
-            copied = f"INSERT INTO temp.{table} SELECT * FROM main.{table} WHERE {column} AMONG ?"
-            catalog.among(self.connection, copied, versions)
+        then = [row["memory"] for row in rows]
+        for table, column, copied in (("memories", "id", then), ("chunks", "memory", versions)):
+            query = f"INSERT INTO temp.{table} SELECT * FROM main.{table} WHERE {column} AMONG ?"
+            catalog.among(self.connection, query, copied)
+        run(SQL["tell_facts"], (when,))
         chunks = run("SELECT id, memory FROM temp.chunks WHERE workspace = ?", (self.id,)).fetchall()
         self.numbers |= {row["id"]: versions[row["memory"]] for row in chunks}
+        moved = [row for row in rows if row["now"] and row["path"] != row["path_now"]]
+        files = [(self._file(row["path"]), row["memory"]) for row in moved]
+        for table, column in (("memories", "id"), ("chunks", "memory")):
+            self.connection.executemany(f"UPDATE temp.{table} SET file = ? WHERE {column} = ?", files)
         for row in rows:
             if not row["now"]:
                 self._add(row)
@@ -216,10 +222,9 @@ class _PastIndex(WorkspaceIndex):
 
     def _memory(self, row: Row, then: Memory, file: int) -> None:
         run = self.connection.execute
-        run("INSERT INTO temp.memories SELECT * FROM main.memories WHERE id = ?", (row["memory"],))
         run(SQL["place_memory"], (file, slug_then(row), row["heading"], row["memory"]))
-        if row["slug"]:
-            # A section has its own tags; those of a file are in its front matter, which is not part of its text.
+        if row["slug"] and row["before_facts"]:
+            # Its text has its tags; those of a file are in its front matter, which is not part of its text.
             said = (then.kind, json.dumps(then.declared.tags), json.dumps(asdict(then.declared)))
             run("UPDATE temp.memories SET kind = ?, tags = ?, declared = ? WHERE id = ?", (*said, row["memory"]))
 

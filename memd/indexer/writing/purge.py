@@ -33,7 +33,7 @@ SHORTEST_PHRASE, SHORTEST_LINE = 20, 12
 """Bytes of a part of a line, and of a whole one, that others hardly have by chance."""
 
 PURGED = "(purged)"
-ROWS = {"texts": "digest", "splices": "action, nth", "pages": "file", "proposals": "id"}
+ROWS = {"texts": "digest", "splices": "action, nth", "pages": "file", "proposals": "id", "facts": "memory, until"}
 """Tables whose rows go with what they hold, and their keys."""
 
 SQLITE = b"SQLite format 3\0"
