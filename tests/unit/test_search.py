@@ -307,6 +307,14 @@ def test_ageing_never_hides_the_only_or_the_better_answer(lab: Lab):
     assert set(shown(lab.ask("router"))) == {"router", "lamp"}
 
 
+@pytest.mark.parametrize("asked", ["since:2020", "until:2090"])
+def test_a_note_without_a_day_is_of_no_time(wordless: Lab, asked: str):
+    wordless.add(NOTES)
+    assert wordless.ask(f"router {asked}", mode="text").hits
+    wordless.stores.ledger.transact(lambda run: run.execute("UPDATE memories SET date = ''"))
+    assert wordless.ask("router", mode="text").hits and not wordless.ask(f"router {asked}", mode="text").hits
+
+
 def test_what_rests_may_be_the_better_of_answers_that_have_little_of_the_question(wordless: Lab):
     """None of those that are awake is relevant enough to be a hit beside others: it used to be an error."""
     wordless.add({"memory/2026-02-10.md": f"## Hall\n\nThe lamp.\n\n## Shed\n\nA lamp {'and some tools ' * 20}.\n"})

@@ -23,7 +23,7 @@ CONDITIONS = {
     "tier": "m.tier = :tier",
     "since": "m.date >= :since",
     # "2026-02" includes its days: whatever begins with it is not after it.
-    "until": "substr(m.date, 1, length(:until)) <= :until",
+    "until": "m.date <> '' AND substr(m.date, 1, length(:until)) <= :until",
     "path": "(f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')",
 }
 
