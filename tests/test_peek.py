@@ -153,6 +153,8 @@ def test_stats_count_edges_by_relation_and_origin(home: Home, memory: Client) ->
             )
     told = memory.stats(ns="agent")["edges"]
     assert told == {"total": 2, "rel": {"refines": 1, "relates_to": 1}, "origin": {"declared": 1, "similar": 1}}
+    memory.curate("2026-02-15#garden", "delete", ns="agent")
+    assert memory.edge_list(ns="agent")["edges"] == [] and memory.stats(ns="agent")["edges"]["total"] == 0
 
 
 # --- the tree ---------------------------------------------------------------------------------------------------
@@ -232,6 +234,12 @@ def test_many_notes_of_a_day_are_counted(home: Home, memory: Client, workspace: 
     (day,) = memory.timeline(ns="agent", since="2026-03-01", until="2026-03-01")["days"]
     assert day["notes"] == 20 and [one["heading"] for one in day["headings"]] == [f"Bird {nth}" for nth in range(8)]
     assert "  and 12 more" in home.run("timeline", "--until", "2026-03-01", cwd=workspace).stdout.splitlines()
+
+
+def test_a_day_has_none_of_the_notes_that_were_deleted(memory: Client) -> None:
+    memory.curate("2026-02-15#garden", "delete", ns="agent")
+    (day,) = memory.timeline(ns="agent", since="2026-02-15", until="2026-02-15")["days"]
+    assert day["notes"] == 1 and [one["key"] for one in day["headings"]] == ["2026-02-15#ersatztv"]
 
 
 def test_moves_are_counted_by_tier_until_they_are_taken_back(home: Home, memory: Client) -> None:

@@ -19,11 +19,11 @@ here AS MATERIALIZED (
   SELECT tier, kind, role, COUNT(*) AS n FROM memories INDEXED BY memories_kept
   WHERE file IS NOT NULL AND workspace AMONG :workspaces GROUP BY workspace, role, date, tier, kind
 ),
--- Those that `edge list` shows: both ends are in the files.
+-- Those that `edge list` shows: both ends are in the files, and neither was deleted or has expired.
 living AS (
   SELECT rel, origin FROM edges WHERE NOT removed AND workspace AMONG :workspaces
-  AND EXISTS (SELECT 1 FROM memories m WHERE m.id = one AND m.file IS NOT NULL)
-  AND EXISTS (SELECT 1 FROM memories m WHERE m.id = other AND m.file IS NOT NULL)
+  AND EXISTS (SELECT 1 FROM memories m WHERE m.id = one AND m.file IS NOT NULL AND {alive})
+  AND EXISTS (SELECT 1 FROM memories m WHERE m.id = other AND m.file IS NOT NULL AND {alive})
 )
 SELECT json_object(
   'memories', json_object(
@@ -79,7 +79,7 @@ UNION ALL SELECT day, was, -COUNT(*) FROM moves GROUP BY 1, 2
 
 -- name: noted
 SELECT m.date AS day, COUNT(*) FROM memories m INDEXED BY memories_kept
-WHERE m.file IS NOT NULL AND m.workspace AMONG :workspaces AND day <> '' AND day >= :since
+WHERE m.file IS NOT NULL AND m.deleted IS NULL AND m.workspace AMONG :workspaces AND day <> '' AND day >= :since
 AND (:until = '' OR substr(day, 1, length(:until)) <= :until) GROUP BY 1
 
 -- name: written
@@ -123,7 +123,7 @@ SELECT * FROM (
   SELECT m.workspace, m.date, m.heading, m.slug, m.tier, f.path, f.stem, m.start_line,
     ROW_NUMBER() OVER (PARTITION BY m.date ORDER BY m.workspace, f.path, m.start_line) AS nth
   FROM memories m INDEXED BY memories_kept JOIN files f ON f.id = m.file
-  WHERE m.workspace AMONG :workspaces AND m.date AMONG :days
+  WHERE m.workspace AMONG :workspaces AND m.date AMONG :days AND m.deleted IS NULL
 ) WHERE nth <= :most ORDER BY date, nth
 
 -- name: drop_exams
