@@ -671,6 +671,19 @@ def test_a_hard_removal_leaves_no_trace(home: Home, workspace: Path) -> None:
         client.history("2026-03-01#hush")
 
 
+def test_a_text_that_was_forgotten_is_no_empty_text(client: Client, workspace: Path) -> None:
+    hush = "## Hush\n\nthe zyxquokka is kept in the grumblefjord attic\n\n"
+    file = workspace / "memory/2026-03-01.md"
+    file.write_text(f"# Day\n\n{hush}{hush.replace('Hush', 'Plain')}")
+    client.sync()
+    file.write_text(f"# Day\n\n{hush}## Plain\n\nthe marmot\n")
+    client.sync()
+    client.call("rm", {"key": "2026-03-01#hush", "hard": True})
+    for ask in (client.diff, lambda key: client.get(key, version=1), lambda key: client.restore(key, 1)):
+        with pytest.raises(NotFound):
+            ask("2026-03-01#plain")
+
+
 def test_a_hard_removal_waits_for_a_collection_that_is_not_open_yet(home: Home, workspace: Path) -> None:
     """As after a start: the model is loaded first, and Chroma still has the text."""
     home.collections = True

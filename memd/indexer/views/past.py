@@ -113,7 +113,10 @@ def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None,
         if number and number not in digests:
             there = ", ".join(map(str, digests))
             raise NotFound(f"`{key}` has no version {number}", f"there are: {there} (memd history {key})")
-    one, other = (LINE.findall(history.text_of(reader, digests.get(number)) or "") for number in (old, new))
+    texts = [history.text_of(reader, digest) if (digest := digests.get(number)) else "" for number in (old, new)]
+    if None in texts:
+        raise NotFound(f"a text of `{key}` is no longer kept", f"memd history {key}")
+    one, other = (LINE.findall(text or "") for text in texts)
     lines = difflib.unified_diff(one, other, f"{key}@{old}", f"{key}@{new}")
     diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
     result = {**_where(memory, key), "old": old, "new": new, "diff": diff}
