@@ -46,6 +46,15 @@ def test_who_is_reading_when_it_is_closed_reads_on_and_the_file_is_whole_without
         assert summed.result() == 2 * 2_000_001_000_000
 
 
+def test_no_log_is_left_beside_the_file_by_a_thread_that_has_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "state.db")
+    ledger.transact(ledger.save_setting, "bird", "wren")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(ledger.setting, "bird").result() == "wren"
+        ledger.close()
+        assert ledger.path.with_name("state.db-wal").stat().st_size == 0
+
+
 def test_whoever_reads_the_rows_of_files_keeps_them_while_the_writer_goes_on(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     index = lab.add({"MEMORY.md": "## Bird\n\nA wren.\n"})

@@ -361,8 +361,9 @@ class Ledger:
             for thread, connection in reversed(self._opened):
                 if thread is threading.current_thread() or not thread.is_alive():
                     with suppress(sqlite3.Error):
-                        # The file is whole without its log, whoever else still has it open.
-                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                        # The file is whole without its log, whoever else still has it open; nobody is waited for.
+                        connection.execute("PRAGMA busy_timeout = 0")
+                        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     connection.close()
             self._opened.clear()
 
