@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from memd.errors import Conflict, MemdError, NotFound, Refused, UsageError
+from memd.errors import AlreadyExists, Conflict, MemdError, NotFound, Refused, UsageError
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import scan
@@ -149,6 +149,24 @@ def test_a_section_deleted_in_an_editor_comes_back(client: Client, workspace: Pa
     client.sync()
     assert client.trash()["memories"] == []
     assert [one["version"] for one in client.history("2026-02-15#ersatztv")["versions"]] == [3, 2, 1]
+
+
+def test_a_title_that_was_alone_for_a_while_is_not_in_the_trash(client: Client, workspace: Path) -> None:
+    (workspace / "memory/2026-03-01.md").write_text("# 2026-03-01\n\n## Solo\n\nThe lion sleeps at noon.\n")
+    client.sync()
+    client.rm("2026-03-01#solo", who="cli")
+    (lost,) = client.trash()["memories"]
+    assert lost["key"] == "2026-03-01#solo" and client.get("2026-03-01")["text"] == "# 2026-03-01"
+    client.undo(who="cli")
+    assert client.trash()["memories"] == []
+    with pytest.raises(AlreadyExists, match="has this text already"):
+        client.restore("2026-03-01", 1)
+
+
+def test_a_version_that_is_the_present_one_is_not_said_to_be_restored(client: Client, workspace: Path) -> None:
+    with pytest.raises(AlreadyExists, match=f"{DAY} has this text already"):
+        client.restore(GARDEN, 1)
+    assert (workspace / DAY).read_text() == NOTES[DAY]
 
 
 @pytest.mark.parametrize("data", [NOTES[DAY].encode(), ODD])

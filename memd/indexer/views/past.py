@@ -20,6 +20,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.models import JsonObject
+from memd.notes import metadata
 from memd.prose import LINE
 
 NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
@@ -217,14 +218,23 @@ def since(stores: Stores, workspace: int, action: int) -> str:
 def trash(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
     """The memories and the whole files that are gone, last first, each with the command that restores it.
 
-    What is excluded by now is not gone.
+    What is excluded by now is not gone, nor is a title that has sections below it now.
     """
-    connection, known = stores.ledger.reader, {index.id: index.workspace for index in indexes}
+    connection, known = stores.ledger.reader, {index.id: index for index in indexes}
     found = connection.execute(SQL["gone"], {"workspaces": keys.workspace_ids(indexes)})
-    rows = [row for row in found if is_memory_path(known[row["workspace"]], row["path"])]
-    shown = [_gone_memory(connection, row, known[row["workspace"]].ns) for row in rows[:limit]]
+    rows = [row for row in found if is_memory_path(known[row["workspace"]].workspace, row["path"])
+            and not _is_title(stores, known[row["workspace"]], row)]  # fmt: skip
+    shown = [_gone_memory(connection, row, known[row["workspace"]].workspace.ns) for row in rows[:limit]]
     files = [file for index in indexes for file in _gone_files(stores, index)]
     return {"memories": shown, "total": len(rows), "files": files[:limit]}
+
+
+def _is_title(stores: Stores, index: WorkspaceIndex, row: Row) -> bool:
+    """Whether a memory was a bare title, and its file is still there."""
+    if row["slug"] or row["path"] not in index.files:
+        return False
+    _, text = text_of(stores, row["id"], "", row["text"])
+    return metadata.HEADING.fullmatch(text) is not None
 
 
 def _gone_memory(connection: Connection, row: Row, ns: str) -> JsonObject:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.errors import Conflict, DiskFull, MemdError, NotFound, Refused
+from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused
 from memd.failpoints import failpoint
 from memd.indexer.indexing.scan import NamesOnDisk
 from memd.indexer.lifecycle import lives
@@ -330,7 +330,10 @@ def restoring_change(stores: OwnStores, index: WorkspaceIndex, known: Row, text:
     def edit(data: bytes | None) -> bytes | None:
         if data is None:
             return sections.in_bytes(lambda old: _new_file(known, old or "", text))(removed)
-        return sections.in_bytes(lambda current: _restored(known, current or "", text))(data)
+        restored = sections.in_bytes(lambda current: _restored(known, current or "", text))(data)
+        if restored == data:
+            raise AlreadyExists(f"{known['path']} has this text already")
+        return restored
 
     return FileChange(known["path"], edit=edit)
 
