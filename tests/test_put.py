@@ -237,7 +237,7 @@ def test_a_secret_needs_a_word(memory: Client, workspace: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"ttl": "soon"}, {"importance": 2}, {"kind": "odd"}, {"priority": "urgent"}, {"files": ["a.py"]},
+    [{"ttl": "soon"}, {"ttl": "0m"}, {"importance": 2}, {"kind": "odd"}, {"priority": "urgent"}, {"files": ["a.py"]},
      {"files": ["a.py:touched"]}, {"tags": ["a,b"]}, {"text": "  "}, {"text": "a\x01b"}],
 )  # fmt: skip
 def test_what_is_declared_wrongly_is_refused(memory: Client, workspace: Path, wrong: dict[str, Any]) -> None:
@@ -416,6 +416,12 @@ def test_a_ttl_that_has_run_out_takes_a_memory_out_of_answers_and_lists_it(
     assert (workspace / "memory/topics/visit.md").read_text() == text.replace("2h", "30m")
     memory.put("visit", ttl="none")
     assert keys_found(memory, "zeppelin") == ["visit"]
+
+
+def test_a_memory_is_an_answer_for_at_least_the_ttl_that_was_asked_for(memory: Client) -> None:
+    asked = datetime.now().astimezone()
+    memory.put("visit", "The zeppelin lands on Tuesday.", ttl="1m")
+    assert asked + timedelta(minutes=1) <= datetime.fromisoformat(memory.get("visit")["expires"])
 
 
 def test_a_ttl_that_someone_wrote_into_a_note_counts_from_its_day(memory: Client, workspace: Path) -> None:

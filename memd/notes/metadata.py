@@ -6,7 +6,7 @@ import reprlib
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
@@ -304,13 +304,12 @@ def expiry(memory: Memory, role: str, first_seen: str) -> str | None:
 
 
 def _moment(text: str) -> datetime | None:
-    """A date or time as notes write it; a date means the end of that day, so that nothing expires too early."""
+    """A date or time as notes write it; a day or a minute means its end, so that nothing expires too early."""
+    written_to = {len("2026-02-15"): timedelta(days=1), len("2026-02-15T14:27"): timedelta(minutes=1)}
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = datetime.fromisoformat(text) + written_to.get(len(text), timedelta())
+    except (ValueError, OverflowError):
         return None
-    if len(text) == len("2026-02-15"):
-        moment = datetime.combine(moment, time()) + timedelta(days=1)
     return moment.astimezone() if moment.tzinfo is None else moment
 
 

@@ -184,9 +184,11 @@ def test_a_ttl_counts_from_what_the_note_says() -> None:
     assert expiry(one, "x", seen) == "2026-02-21T10:00:00.000+00:00"
     assert expiry(one, "daily", seen) == utc(2026, 2, 17)
     updated = replace(one, declared=replace(one.declared, last_updated="2026-02-18T14:27"))
-    assert expiry(updated, "daily", seen) == utc(2026, 2, 19, 14, 27)
+    assert expiry(updated, "daily", seen) == utc(2026, 2, 19, 14, 28), "a minute counts to its end"
     stamped = replace(one, text="## T\n_2026-02-01 08:00_\n\nx")
-    assert expiry(stamped, "shared", seen) == utc(2026, 2, 2, 8)
+    assert expiry(stamped, "shared", seen) == utc(2026, 2, 2, 8, 1)
     assert expiry(Memory("", "", 1, 1, "x", "semantic", ""), "x", seen) is None
     long = replace(one, declared=replace(one.declared, ttl="999999y"))
     assert expiry(long, "x", seen) is None
+    never = replace(one, declared=replace(one.declared, last_updated="9999-12-31"))
+    assert expiry(never, "x", seen) == "2026-02-21T10:00:00.000+00:00", "a day without a next one counts as none"

@@ -160,7 +160,8 @@ def check(key: str, text: str | None, facts: Result, files: tuple[str, ...], max
     if any(not tag or set(tag) & set(",\n\"'<>") for tag in facts.get("tags", ())):
         raise UsageError("a tag is a word without commas and quotes")
     ttl = facts.get("ttl")
-    if ttl and ttl != NEVER and metadata.ttl_span(ttl) is None:
+    # No span, or one of no time.
+    if ttl and ttl != NEVER and not metadata.ttl_span(ttl):
         raise UsageError(f"`ttl` must be such as 90m, 12h, 30d, 2w, 1y or none, not {ttl!r}")
     for entry in files:
         _check_file(entry)
