@@ -257,6 +257,8 @@ class Answer:
     """The closest passages besides the hits, which are no answer."""
     resting: int = 0
     """How many more would be hits if they did not rest."""
+    expired: int = 0
+    """How many would be found if their memories had not expired or been deleted; not counted where others are found."""
     unread: dict[str, list[str]] = field(default_factory=dict)
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""
     unheard: str = ""

@@ -412,6 +412,15 @@ def test_a_ttl_that_has_run_out_takes_a_memory_out_of_answers_and_lists_it(
     assert listed.returncode == 0 and listed.stdout.startswith("visit  memory/topics/visit.md:")
     why = memory.why_not("memory/topics/visit.md", 6, "zeppelin")
     assert why["reasons"] == ["its ttl has run out: memd gc lists it"]
+    # Only where nothing else is found, and it would have been.
+    for question, verdict, expired in (
+        ("when does the zeppelin land", "none", 1), ("Zeppelin Tuesday router", "weak", 1),
+        ("zeppelin router sourdough garden", "weak", 0), ("router", "found", 0), ("xylophone", "none", 0),
+    ):  # fmt: skip
+        answer = memory.query(question, mode="text")
+        assert (answer["verdict"], answer["expired"]) == (verdict, expired), question
+    told = home.run("query", "--mode", "text", "zeppelin", cwd=workspace)
+    assert told.returncode == 1 and "what expired or was deleted would answer: memd gc lists it" in told.stderr
     # Its text stays, and a new put brings it back.
     assert (workspace / "memory/topics/visit.md").read_text() == text.replace("2h", "30m")
     memory.put("visit", ttl="none")

@@ -111,6 +111,16 @@ def test_an_empty_answer_says_which_files_it_was_not_compared_with(memory: Clien
     assert "not compared with the files: memory/" in run("query", "zyzzyva").stderr
 
 
+def test_a_weak_answer_that_lacks_a_word_names_what_was_left_out(memory: Client, workspace: Path, run):
+    (workspace / "memory/long.md").write_text("zyzzyva " * 600_000)
+    answer = memory.query("zyzzyva router garden", mode="text", sync="full")
+    assert (answer["verdict"], answer["missing"]) == ("weak", ["zyzzyva"])
+    assert answer["unchecked"].startswith("memory/long.md is left out (") and not answer["checked"]
+    assert "not compared with the files: memory/" in run("query", "--mode", "text", "zyzzyva router garden").stderr
+    for complete in ("router garden", "router"):
+        assert "unchecked" not in memory.query(complete, mode="text"), "nothing is missing"
+
+
 def test_the_same_question_gets_the_same_bytes(memory: Client):
     def asked() -> str:
         answer = memory.query("where is the router and the backup", limit=20, explain=True)

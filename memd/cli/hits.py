@@ -49,14 +49,16 @@ def remarks(query: str, result: Mapping[str, Any], shown: bool = False) -> list[
             lines[-1] += "; these are the closest passages"
         elif near:
             lines.append(f"to see the closest {f'{near} passages' if near > 1 else 'passage'} all the same, add --all")
-        if result.get("unchecked"):
-            lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
         if result.get("pending"):
             lines.append(still_indexing(result["pending"]))
     elif result.get("verdict") == "weak":
         missing = [word for word in result.get("missing", ()) if word not in result.get("corrected", ())]
         unknown = [f"“{one_line(typed.get(word, word))}”" for word in missing]
         lines.append("these match weakly" + (f": no note has {', '.join(unknown)}" if unknown else ""))
+    if result.get("unchecked"):
+        lines.append(f"not compared with the files: {one_line(str(result['unchecked']))}")
+    if result.get("expired"):
+        lines.append("what expired or was deleted would answer: memd gc lists it")
     if many := result.get("resting"):
         more = "1 more passage rests" if many == 1 else f"{many} more passages rest"
         lines.append(f"{more} (dormant or raw); to see {'it' if many == 1 else 'them'}, add --all")

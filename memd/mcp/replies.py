@@ -130,10 +130,12 @@ def memory_search(result: Result) -> Reply:
     """The best passages, each under a line that names its file and one with its place there."""
     hits = result["hits"]
     notes = ["these are weak matches; they may not be what was asked for"] if result["verdict"] == "weak" else []
-    notes += [f"no memory has: {', '.join(result['missing'])}"] if notes and result["missing"] else []
+    notes += [f"no memory has: {', '.join(result['missing'])}"] if hits and notes and result["missing"] else []
+    notes += [f"not compared with the files: {one_line(result['unchecked'])}"] if result.get("unchecked") else []
+    notes += ["what expired or was deleted would answer: `memd gc` lists it"] if result["expired"] else []
     data = {"results": [_passage(hit) for hit in hits], "verdict": result["verdict"]}
     text = memory_results(hits) or "No memory answers this. Try other words: names, dates, file names."
-    return Reply(text, data, notes if hits else [])
+    return Reply(text, data, notes)
 
 
 def memory_results(hits: list[dict[str, Any]]) -> str:

@@ -49,7 +49,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     doubtful = answer.verdict == "none" and ctx.worker.importing is None
     doubtful = request.sync != "none" and not ask.as_of and (doubtful or not (answer.hits or answer.near))
     # Never a "no" without a look at the files themselves, or it says so.
-    unchecked = await _unchecked(ctx, ask, answer) if doubtful else ""
+    unchecked = await _unchecked(ctx, ask, answer, doubtful)
     if doubtful and ctx.answer.seq != ctx.stores.ledger.seq:
         # Something was committed since it was read.
         answer = await search_elsewhere(ctx, ask)
@@ -77,7 +77,7 @@ def _told(ctx: HandlerContext, ask: Ask, answer: Answer) -> Result:
     hits, near = (_on_wire(found) for found in (answer.hits, answer.near))
     return {"hits": hits, "verdict": answer.verdict, "confidence": answer.confidence,
             "corrected": answer.corrected, "missing": list(answer.missing), "near": near,
-            "resting": answer.resting, "ns": list(ask.ns),
+            "resting": answer.resting, "expired": answer.expired, "ns": list(ask.ns),
             "mode": ask.mode, "total": answer.total, "took_ms": ctx.took_ms}  # fmt: skip
 
 
@@ -105,10 +105,13 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
     return answer
 
 
-async def _unchecked(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
-    """Why an answer was not compared with every file; empty when it was."""
-    if not await _check_files(ctx, ask, answer):
+async def _unchecked(ctx: HandlerContext, ask: Ask, answer: Answer, doubtful: bool) -> str:
+    """Why an answer was not compared with every file; empty when it was, or need not be."""
+    if doubtful and not await _check_files(ctx, ask, answer):
         return UNCHECKED
+    if not doubtful and (ask.as_of or answer.verdict != "weak" or not answer.missing):
+        return ""
+    # Also where words are missing from a weak answer: what is left out may have them.
     return _left_out(await ctx.read(lambda: [one for ns in ask.ns for one in ctx.stores.index(ns).left_out()]))
 
 

@@ -1,7 +1,7 @@
 """Answers a question: read it, ask the voices, join the ledger, weigh the candidates, make hits."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -18,7 +18,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import ServerAway
 from memd.indexer.store.segment import TextBroken
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Answer, Ask, grouped
+from memd.models import Answer, Ask, Filters, grouped
 
 FIRST = 8
 """So many candidates are sure to be hits, unless fewer were asked for."""
@@ -42,6 +42,8 @@ class WorkspaceResult:
     """The words that the confidence goes by: those that name no time."""
     margin: float
     """How much nearer in meaning the nearest chunk is than most of the next ones."""
+    gone: Collection[int]
+    """The chunks that were found by words and are not shown: their memories have expired, or left just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,13 @@ class SearchResult:
         text = lookup.texts(best.index.reader, [best.place.chunk]).get(best.place.chunk, "")
         return words.only_in_code(best.place.chunk, text)
 
+    def expired(self, stores: Stores) -> int:
+        """How many chunks would be found by their words alone if their memories had not expired or been deleted."""
+        heard = [(result.words, result.gone) for result in self.by_workspace.values() if result.words is not None]
+        had = [(chunk, words.had_by(chunk)) for words, gone in heard for chunk in gone]
+        fitting = [chunk for chunk, share in had if certainty.confidence(share, share, None) >= certainty.FOUND]
+        return len(lookup.join(stores.ledger.reader, fitting, Filters(), expired=True))
+
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
         heard = [result.words for result in self.by_workspace.values() if result.words is not None]
@@ -158,7 +167,8 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     found = find(stores, indexes, ask, parse(ask.query, ask.day, ask.filters))
     awake, resting = without_resting(found, ask)
     answer = hits.answer(stores, ask, awake.candidates, awake.confidence)
-    return replace(awake.misspelt(answer), resting=resting, unheard=found.unheard)
+    expired = found.expired(stores) if answer.verdict != "found" else 0
+    return replace(awake.misspelt(answer), resting=resting, expired=expired, unheard=found.unheard)
 
 
 def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
@@ -280,7 +290,7 @@ def _search_by(
         meaning.begin(stores, index, question.text)
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = CandidatePool(index, question, postings, words, ask.limit)
-    heard, unheard, nearness, margin = None, "", None, 0.0
+    heard, unheard, nearness, margin, gone = None, "", None, 0.0, set[int]()
     if ask.mode != "text" and not deaf:
         heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:
@@ -301,7 +311,8 @@ def _search_by(
     if words is not None:
         undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words
         # What has expired, or is gone by now, makes nothing known.
-        undated = undated.without(pool.ids - shown.keys())
+        gone = pool.ids - shown.keys()
+        undated = undated.without(gone)
     ranks = ranks_of(pool.by_voice, shown)
     if ask.fusion == "rrf":
         places = pool.columns.described(np.array([shown[chunk] for chunk in ranks], np.int64))
@@ -310,7 +321,7 @@ def _search_by(
         found = signals.weigh(index, pool.columns, shown.values(), question, words, heard, ask.limit)
         for one in found:
             one.ranks = ranks.get(one.place.chunk, {})
-    return WorkspaceResult(found, words, heard, unheard, nearness, undated, margin)
+    return WorkspaceResult(found, words, heard, unheard, nearness, undated, margin, gone)
 
 
 def ranks_of(voices: Mapping[str, Sequence[int]], known: Container[int]) -> dict[int, dict[str, int]]:

@@ -66,7 +66,7 @@ class QueryResult(base.AcrossWorkspaces):
     checked: bool
     """The files themselves were looked at."""
     unchecked: NotRequired[str]
-    """Why an empty answer was not checked."""
+    """Why an empty answer was not checked, or which file was left out of a weak one that lacks words."""
     corrected: dict[str, list[str]]
     missing: list[str]
     """Words of the question that no note has; a code among them makes the answer weak."""
@@ -74,6 +74,8 @@ class QueryResult(base.AcrossWorkspaces):
     """The closest passages besides the hits, which are no answer."""
     resting: int
     """How many more would be hits if they did not rest."""
+    expired: int
+    """Where nothing is found: how many passages would be if their memories had not expired or been deleted."""
     mode: str
     total: int
     took_ms: float

@@ -48,10 +48,8 @@ async def _hits(memory: AsyncClient, visit: Visit, asked: str, filters: dict[str
         "query": asked, "mode": mode if mode in MODES else "hybrid", "limit": visit.number("limit", HITS, 1, MOST_HITS),
         "explain": True, "marks": True, "observe": False, **filters, **visit.scope,
     })  # fmt: skip
-    verdict = WORDS["verdicts"].get(answer["verdict"], "")
-    if answer["verdict"] == "none":
-        checked = "The files themselves were looked through." if answer["checked"] else answer.get("unchecked", "")
-        verdict = f"{verdict} {checked}".strip()
+    checked = "The files themselves were looked through." if answer["checked"] else answer.get("unchecked", "")
+    verdict = f"{WORDS['verdicts'].get(answer['verdict'], '')} {checked}".strip()
     most = max((part["adds"] for hit in answer["hits"] for part in hit.get("explain", {}).values()), default=1.0)
     return {**answer, "verdict_words": verdict, "most": most or 1.0, "rows": answer["hits"]}
 
