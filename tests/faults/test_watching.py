@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.errors import NotFound
 from memd.notes.parse import parse
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
@@ -161,6 +162,11 @@ def test_mass_deletion_is_held_until_it_is_accepted(home: Home, workspace: Path)
     assert client.sync()["held"] == 30
     assert client.status()["degraded"] == ["held:agent"]
     assert found(client, "guillemot")
+    path = "memory/many/note7.md"
+    for lost in ({"key": f"{path}#note"}, {"path": path}):
+        with pytest.raises(NotFound, match=f"{path} is gone") as told:
+            client.get(**lost)
+        assert "memd status" in told.value.hint and "sync" not in told.value.hint
     # What else happens is indexed meanwhile, and does not let go of them.
     (workspace / "MEMORY.md").write_text("## Other\n\nan unrelated dunlin\n")
     eventually(lambda: found(client, "dunlin"))

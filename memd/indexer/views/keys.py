@@ -166,7 +166,10 @@ def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int,
         if inner and (index.workspace.root / inner).exists():
             lines = _lines(index, inner, first, count, max_bytes)
             return lines | history.authors_at(stores.ledger.reader, index.id, inner, first, lines["end_line"])
-    similar = ", ".join(similar_names(path, sorted(name for index in indexes for name in index.files)))
+    names = sorted(name for index in indexes for name in index.files)
+    if path in names:
+        raise _gone(path)
+    similar = ", ".join(similar_names(path, names))
     raise NotFound(f"no memory file is called {path}", f"similar names: {similar}" if similar else "memd workspaces")
 
 
@@ -194,8 +197,13 @@ def _lines(index: WorkspaceIndex, path: str, first: int, count: int, max_bytes: 
 def _read(index: WorkspaceIndex, path: str, max_bytes: int) -> FileContent:
     content = content_now(index, path, max_bytes)
     if content is None:
-        raise NotFound(f"{path} does not exist any more", "memd sync")
+        raise _gone(path)
     return content
+
+
+def _gone(path: str) -> NotFound:
+    """The error about a file that is known and not there."""
+    return NotFound(f"{path} is gone", "where many vanished at once, their memories are kept: memd status")
 
 
 def content_now(
