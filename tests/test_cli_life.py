@@ -373,8 +373,12 @@ def test_doctor_names_a_config_that_the_next_start_refuses(home, workspace, runn
     told = home.run("doctor")
     assert told.returncode == 6 and "BROKEN  config: 1 problem in the configuration" in told.stdout
     assert told.stdout.endswith("\nmemd cannot repair what is broken above\n"), "--fix would not help"
+    if running:
+        shown = home.run("status").stdout
+        assert "degraded  config: the next start would refuse it\n          → memd config check\n" in shown
     home.configure("")
     assert home.run("doctor").returncode == 0
+    assert not running or "degraded  nothing; all is well\n" in home.run("status").stdout
 
 
 def test_doctor_works_without_a_daemon_and_mends(home, workspace):

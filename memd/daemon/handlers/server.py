@@ -17,8 +17,10 @@ from memd.config.schema import SECTIONS, Settings
 from memd.daemon.handlers.permission import ADD, bind, check_folder
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, dispatch, handles
 from memd.daemon.jobs.built_in import rules_of
+from memd.daemon.process.health import Trouble
 from memd.daemon.process.system import memory_mb, memory_of
 from memd.daemon.serving.mcp_sessions import SPOKEN, SessionIdentity, time_zone
+from memd.errors import ConfigError
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
@@ -111,6 +113,15 @@ async def status(ctx: HandlerContext, request: methods.StatusRequest, call: Inco
     return await ctx.read(_status, ctx)
 
 
+def config_error() -> ConfigError | None:
+    """What is wrong with the config as the next start reads it: what this daemon follows may be older."""
+    try:
+        load()
+    except ConfigError as error:
+        return error
+    return None
+
+
 def _status(ctx: HandlerContext) -> Result:
     ledger, indexes = ctx.stores.ledger, ctx.stores.indexes.values()
     if ledger.damage is None:
@@ -118,6 +129,10 @@ def _status(ctx: HandlerContext) -> Result:
         rows = [workspace_status(ctx, index) for index in indexes]
     else:
         proposals, rows = 0, [_workspace(ctx, index, dict.fromkeys(COUNTS, 0), {}) for index in indexes]
+    troubles = ctx.health.troubles
+    if config_error():
+        # What is wrong may have a secret in it.
+        troubles.append(Trouble("config", "the next start would refuse it", "memd config check"))
     return {
         "proposals": proposals,
         "workspaces": rows,
@@ -135,7 +150,7 @@ def _status(ctx: HandlerContext) -> Result:
         "subscriptions": len(ctx.subscriptions.all) + len(ctx.events.watching.all),
         "memory_mb": memory_mb(),
         "children": [{"module": module, "pid": pid, "memory_mb": memory_of(pid)} for module, pid in running_children()],
-        "degraded_details": [asdict(trouble) for trouble in ctx.health.troubles],
+        "degraded_details": [asdict(trouble) for trouble in troubles],
         "model": _model_status(ctx, any(row["languages"] for row in rows)),
         "jobs": ctx.scheduler.states(),
         "log": str(paths.log_file()),

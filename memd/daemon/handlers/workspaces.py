@@ -12,11 +12,11 @@ from memd.config import edit, load, paths
 from memd.config.declared import is_unicode
 from memd.daemon.handlers.handler_context import POLL_SECONDS, P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
-from memd.daemon.handlers.server import workspace_status
+from memd.daemon.handlers.server import config_error, workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.serving.events import PUT_BACK
 from memd.daemon.writer.tasks import examine_stores, forget_workspace, rebuild_vectors, use_built_text
-from memd.errors import AlreadyExists, Busy, ConfigError, DiskFull, MemdError, UnknownWorkspace, UsageError
+from memd.errors import AlreadyExists, Busy, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -163,10 +163,7 @@ async def doctor(ctx: HandlerContext, request: methods.DoctorRequest, call: Inco
     findings = await ctx.write(examine_stores, ctx.worker, ctx.settings, ledger, request.fix)
     if ctx.stores.ledger.damage is None:
         findings += await asyncio.to_thread(doctor_checks.examine_collections, ctx.stores, request.fix)
-    try:
-        # As the next start reads it: what this daemon follows may be older.
-        await ctx.read(load.load)
-    except ConfigError as error:
+    if error := await ctx.read(config_error):
         findings.append(doctor_checks.DoctorFinding("config", "broken", error.message, error.hint))
     secrets = await ctx.read(doctor_checks.find_secrets, workspaces, ctx.max_bytes) if request.secrets else None
     if ctx.stores.ledger.place is LedgerPlace.PUT_BACK:
