@@ -366,7 +366,12 @@ def test_tags_pin_delete_and_restore(visitor: Visitor, tended: tuple[Home, Path,
     gone = client.trash(ns="agent")["memories"][0]
     assert visitor.post("/do/restore", own | {"version": str(gone["version"])}).status == 303
     assert "apple trees" in (agent / "memory/2026-02-15.md").read_text()
+    done = client.log(what="restore", ns="agent")["entries"][0]["action"]
+    assert visitor.post("/do/undo", {"action": str(done), "back": "/"}).status == 303
     assert visitor.post("/do/undo", {"action": "x"}).status == 400
+    today = visitor.get("/?ns=agent").text.partition('<section class="today">')[2].partition("</section>")[0]
+    assert f"key={done}" not in today, "what an undo took back is no memory"
+    assert "taken back</span>" in today
 
 
 def test_a_note_is_written_down(visitor: Visitor, tended: tuple[Home, Path, Client]) -> None:

@@ -64,7 +64,9 @@ async def _listed(memory: AsyncClient, visit: Visit, filters: dict[str, Any]) ->
 async def _today(memory: AsyncClient, visit: Visit) -> dict[str, Any]:
     """The memories that were changed today, each once, and what waits for a decision."""
     done = await memory.log(since=str(date.today()), limit=MOST_TODAY, **visit.scope)
-    by_key = {(entry["ns"], entry["key"]): entry for entry in reversed(done["entries"]) if entry["key"]}
+    # The key of an undo is the number of what it took back, which is told there.
+    about = [entry for entry in done["entries"] if entry["key"] and entry["what"] != "undo"]
+    by_key = {(entry["ns"], entry["key"]): entry for entry in reversed(about)}
     newest = list(reversed(by_key.values()))
     workspaces = await visit.clients.workspaces()
     conflicts = sum(one["conflicts"] for ns, one in workspaces.items() if visit.ns in ("", ns))
