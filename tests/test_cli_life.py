@@ -325,6 +325,11 @@ def test_add_counts_its_own_workspace_and_says_what_it_left_out(home):
         assert f"  2 other Markdown files left out; to read all of them: memd remove {name} && memd add" in done.stdout
         assert "left out, as memd never reads them: node_modules" in done.stderr
     done = home.run("remove", "two")
+    write_notes(home.path / "two", {"memory/picture.md": b"\0" * 999})
+    done = home.run("add", str(home.path / "two"))
+    assert "  1 file left out: memd status says why\n  2 other Markdown files left out; to read" in done.stdout
+    done = home.run("remove", "two")
+    (home.path / "two/memory/picture.md").unlink()
     done = home.run("add", str(home.path / "two"), "--glob", "**/*.md")
     assert "3 files, 3 chunks searchable" in done.stdout and "other Markdown" not in done.stdout
 

@@ -141,6 +141,13 @@ def test_stats_count_what_is_there(home: Home, memory: Client, workspace: Path) 
     assert "6, 1 pinned; 0 gone" in shown and "1 dormant, 3 ltm, 2 stm" in shown
 
 
+def test_a_file_that_is_left_out_is_counted_nowhere(home: Home, memory: Client, workspace: Path) -> None:
+    (workspace / "memory/picture.md").write_bytes(b"\0" * 999)
+    assert memory.sync()["files"] == memory.stats()["files"] == memory.status()["workspaces"][0]["files"] == 4
+    assert "in 4 files" in memory.peek()["text"]
+    assert home.run("sync", cwd=workspace).stdout.startswith("4 files, ")
+
+
 def test_stats_count_edges_by_relation_and_origin(home: Home, memory: Client) -> None:
     with sqlite3.connect(home.state / "state.db", timeout=PATIENCE) as ledger:
         ledger.execute("DELETE FROM edges")

@@ -250,9 +250,12 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     # Of this workspace; `pending` counts all of them.
     if pending := entry["pending_vectors"]:
         lines.append(f"  {count(pending, 'vector')} still to be made (memd status); words are found meanwhile")
-    if others > result["files"]:
-        left_out = count(others - result["files"], "other Markdown file")
-        lines.append(f"  {left_out} left out; to read all of them: {again}")
+    # What is too large or no text would be left out again.
+    unread = sum(not file["searched"] and file["path"].endswith(".md") for file in entry["skipped"])
+    if unread:
+        lines.append(f"  {count(unread, 'file')} left out: memd status says why")
+    if (more := others - result["files"] - unread) > 0:
+        lines.append(f"  {count(more, 'other Markdown file')} left out; to read all of them: {again}")
     return "\n".join(lines)
 
 

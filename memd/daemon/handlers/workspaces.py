@@ -133,7 +133,7 @@ async def sync(ctx: HandlerContext, request: methods.SyncRequest, call: Incoming
     done = await ctx.scan(ctx.names(request), options, ctx.answer.report)
     if request.vectors:
         await ctx.vectors_made()
-    files = sum(len(index.files) for index in ctx.indexes(request))
+    files = sum(index.searched for index in ctx.indexes(request))
     return {"files": files, "changed": done.files, "removed": done.removed, "held": done.held,
             "took_ms": round(done.took_ms, 1)}  # fmt: skip
 

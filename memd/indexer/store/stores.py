@@ -172,8 +172,13 @@ class WorkspaceIndex(ABC):
     def files(self) -> Mapping[str, FileRow]:
         """The ledger's rows of its files, by path. It never changes: another one takes its place."""
 
+    @property
+    def searched(self) -> int:
+        """How many files have a text that is searched."""
+        return sum(not row.left_out for row in self.files.values())
+
     def known_files(self) -> Mapping[str, FileRow]:
-        """The same for one look at many workspaces: rows that are not loaded may be read and not kept."""
+        """The rows of the files for one look at many workspaces: rows that are not loaded may be read and not kept."""
         return self.files
 
     def names(self) -> list[tuple[str, int]]:

@@ -49,7 +49,7 @@ def _summary(connection: Connection, index: WorkspaceIndex) -> packing.Workspace
     headings = grouped(connection.execute(SQL["day_headings"], {**values, "dates": dates}))
     return packing.WorkspaceSummary(
         index.workspace.ns,
-        len(index.files),
+        index.searched,
         dict(tiers.fetchall()),
         _names(connection, lookup.IS_PINNED, values),
         _names(connection, "m.role = 'memory' AND m.slug <> ''", values, headings=True),
@@ -104,7 +104,7 @@ def stats(stores: Stores, indexes: Indexes, days: int = 0) -> JsonObject:
     query = SQL["counts"].format(which=_versions_among(stores, indexes))
     counts: JsonObject = json.loads(connection.execute(query, values).fetchone()[0])
     return {
-        "files": sum(len(index.files) for index in indexes),
+        "files": sum(index.searched for index in indexes),
         **counts,
         "vectors": sum(len(index.mirror) for index in indexes if index.mirror is not None),
         "most_used": _used(connection, indexes, "m.accesses > 0", "m.accesses DESC, m.accessed DESC"),
