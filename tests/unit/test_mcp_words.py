@@ -7,6 +7,7 @@ import pytest
 from memd.config.declared import Parameter
 from memd.daemon.serving.mcp_sessions import SessionIdentity, time_zone
 from memd.errors import Busy, MemdError, NotFound, TooLarge, UnknownWorkspace, UsageError
+from memd.mcp import replies
 from memd.mcp.replies import MAX_ANSWER, context_reply, quote, sanitize, truncate
 from memd.mcp.resources import canonical, uris_of
 from memd.mcp.tools import check, input_schema, tools_of
@@ -199,3 +200,13 @@ def test_what_does_not_fit_is_told_apart_from_what_is_not_there(dropped, pinned,
     assert told.text.endswith(words)
     # There is nothing here of which several could belong together.
     assert told.notes == []
+
+
+def test_an_agent_hears_what_else_may_answer() -> None:
+    none = {"hits": [], "verdict": "none", "missing": ["heron"], "expired": 0}
+    assert replies.memory_search(none).notes == []
+    told = replies.memory_search({**none, "unchecked": "memory/a.md is left out (it is binary)", "expired": 2}).notes
+    assert told == [
+        "not compared with the files: memory/a.md is left out (it is binary)",
+        "what expired or was deleted would answer: `memd gc` lists it",
+    ]
