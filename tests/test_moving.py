@@ -170,7 +170,7 @@ def used(home: Home) -> None:
         ledger.execute("DELETE FROM edges")
         links = [("ersatztv", "garden", "relates_to", "similar", 0), ("garden", "ersatztv", "contains", "tag", 2),
                  ("ersatztv", "one", "refines", "written", 1), ("one", "two", "refines", "written", 0),
-                 ("backup", "two", "merged_into", "merged", 0)]  # fmt: skip
+                 ("backup", "two", "merged_into", "rule", 0)]  # fmt: skip
         ledger.executemany(
             "INSERT INTO edges (workspace, one, other, rel, base, weight, origin, made, accesses, accessed, removed)"
             " SELECT m.workspace, m.id, n.id, ?3, 0.5, 0.25, ?4, ?6, 2, ?6, ?5 FROM memories m, memories n"
@@ -211,7 +211,7 @@ def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, worksp
         ("2026-02-15#ersatztv", "relates_to", "similar", ""),
         ("2026-02-15#garden", "contains", "tag", "faded"),
         ("2026-02-15#ersatztv", "refines", "written", "taken"),
-        ("2026-02-16#backup", "merged_into", "merged", ""),
+        ("2026-02-16#backup", "merged_into", "rule", ""),
     ]
     assert exported(plain, "fresh", limit=1) == after, "page by page"
     assert plain.query("router fjord", ns="fresh")["hits"][0]["path"] == "MEMORY.md"
@@ -449,6 +449,24 @@ def test_what_makes_no_sense_in_a_life_is_left_out(home: Home, plain: Client) ->
     assert got["files"][0]["memories"][1]["life"]["tier"] == "dormant"
     assert [edge["type"] for edge in got["edges"]] == ["relates_to", "refines"]
     assert plain.job_run("scan")["job"]["ok"] and plain.stats(ns="fresh")["memories"]["total"] == 2
+
+
+def test_what_a_rule_decided_of_two_texts_is_not_taken_over_for_another_text(home: Home, plain: Client) -> None:
+    (example,) = blocks((ROOT / "docs" / "export.md").read_text(), "json")
+    told = json.loads(example)
+    (edge,) = told["edges"]
+    told["edges"] = [{**edge, "type": "refines", "origin": "rule"}, edge]
+    file = home.path / "ruled.json"
+    file.write_text(json.dumps(told))
+    there = fresh(home, plain)
+    plain.import_(file, ns="fresh")
+    assert [edge["type"] for edge in exported(plain, "fresh")["edges"]] == ["refines", "relates_to"]
+    (path,) = (entry["path"] for entry in told["workspaces"][0]["files"])
+    other = fresh(home, plain, "other")
+    (other / path).parent.mkdir(parents=True, exist_ok=True)
+    (other / path).write_text((there / path).read_text().replace("## Television\n", "## Television\n\nSold.\n"))
+    plain.import_(file, ns="other")
+    assert [edge["type"] for edge in exported(plain, "other")["edges"]] == ["relates_to"]
 
 
 def test_an_edge_that_was_used_here_stays_as_it_is(home: Home, plain: Client) -> None:

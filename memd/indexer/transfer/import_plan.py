@@ -21,6 +21,7 @@ from memd.indexer.record import actions, history
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.transfer.export import EDGE_STATES, LIFE, SCHEMA
+from memd.lifecycle.lives import BY_RULE, OBSERVED
 from memd.models import KINDS, RELATIONS, TIERS, Declared, JsonObject, digest_of
 from memd.notes import merging, safe_write
 from memd.notes.merging import IncomingFile, IncomingMemory, MergeResult
@@ -178,7 +179,6 @@ def known_texts(stores: Stores, index: WorkspaceIndex) -> set[str]:
     return {digest for (digest,) in stores.ledger.reader.execute(SQL["digests"], (index.id,))}
 
 
-OBSERVED_ORIGINS = ("similar", "tag", "merged")
 FILE_ORIGINS = ("declared", "written")
 """Edges of these origins are in the files: only their removal moves with an export."""
 LONG_AGO = actions.in_utc(datetime(1970, 1, 1, tzinfo=UTC))
@@ -270,20 +270,18 @@ def _columns(entry: JsonObject) -> JsonObject:
 
 
 def restore_edges(stores: Stores, index: WorkspaceIndex, lives: Lives, edges: Sequence[JsonObject]) -> None:
-    """Link memories as they were linked, where both exist here."""
+    """Link memories as they were linked, where both exist here; what a rule decided holds for the same texts only."""
     # A key may be another one here: memories are found by path and slug.
     places = {text_at(memory, "key"): place for place, memory in lives.items()}
     with stores.ledger.write() as connection:
         for edge in edges:
-            one, other = (_memory(connection, index.id, places.get(str(edge.get(end)))) for end in ("from", "to"))
-            if one is not None and other is not None and one != other:
-                _restore_edge(connection, index.id, one, other, edge)
-
-
-def _memory(connection: Connection, workspace: int, place: tuple[str, str] | None) -> int | None:
-    path, slug = place or ("", "")
-    row = lookup.in_file(connection, workspace, path).get(slug)
-    return row["id"] if row else None
+            ends = [places.get(str(edge.get(end)), ("", "")) for end in ("from", "to")]
+            one, other = (lookup.in_file(connection, index.id, path).get(slug) for path, slug in ends)
+            if one is None or other is None or one["id"] == other["id"]:
+                continue
+            then = [digest_of(text_at(lives[end], "text")) for end in ends]
+            if edge.get("origin") != BY_RULE or then == [one["digest"], other["digest"]]:
+                _restore_edge(connection, index.id, one["id"], other["id"], edge)
 
 
 def _restore_edge(connection: Connection, workspace: int, one: int, other: int, edge: JsonObject) -> None:
@@ -292,7 +290,7 @@ def _restore_edge(connection: Connection, workspace: int, one: int, other: int, 
     removed = EDGE_STATES.index(state) if state in EDGE_STATES else 0
     rel, origin = str(edge.get("type")), str(edge.get("origin"))
     weight = base if weight is None else weight
-    known = origin in OBSERVED_ORIGINS or (origin in FILE_ORIGINS and removed)
+    known = origin in (*OBSERVED, BY_RULE) or (origin in FILE_ORIGINS and removed)
     if rel not in RELATIONS or not known or weight is None:
         return
     made = _moment(edge.get("made")) or actions.now()
