@@ -339,6 +339,10 @@ def test_an_experimental_session_turns_the_outline_on_and_tells_trees_as_text_or
         async with agent(served, "--experimental", cwd=workspace):
             with served.wait() as memory, pytest.raises(Refused, match="the code outline is off"):
                 memory.outline_project(ns="agent")
+        look = ("mcp", "--json", "--profile", "knowledge", "--experimental")
+        assert "outline_symbol" in served.run(*look, cwd=workspace).stdout
+        with served.wait() as memory, pytest.raises(Refused, match="the code outline is off"):
+            memory.outline_project(ns="agent")
         async with agent(served, "--profile", "knowledge", "--experimental", cwd=workspace) as client:
             asked = {"symbol": "Store.save", "language": "python", "omit_native": True}
             tree = await client.call_tool("outline_symbol", asked)

@@ -33,8 +33,8 @@ from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__
 
 MAX_SKIPPED = 50
-FOLLOWED = ("embedding", "search", "rules", "vectors", "hooks")
-"""The sections that hold at once; those of hooks are read for each call by whoever needs them."""
+FOLLOWED = ("embedding", "search", "rules", "vectors", "hooks", "hub")
+"""The sections that hold at once here; a hook reads its own at each call, the hub when it starts."""
 COUNTS = ("files", "memories", "chunks", "vectors", "pending_vectors")
 
 
@@ -229,14 +229,16 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
     connection = call.connection
     # The first session waits until the SDK is imported; later ones of this home find it so.
     module = await asyncio.get_running_loop().run_in_executor(None, ctx.mcp.load)
-    ledger = ctx.stores.ledger
-    ctx.worker.submit_once(ledger.transact, ledger.save_setting, SPOKEN, "yes")
     connection.mask_secrets = True
     # To the workspace that is named, or that it was started in; elsewhere each call says how.
     if ns := request.ns[0] if request.ns else ctx.around(request.cwd):
         bind(ctx, connection, ns)
-    if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
-        ctx.outlines.turn_on()
+
+    def begin() -> None:
+        ledger = ctx.stores.ledger
+        ctx.worker.submit_once(ledger.transact, ledger.save_setting, SPOKEN, "yes")
+        if request.experimental and request.profile in EXPERIMENTAL and not ctx.outlines.on:
+            ctx.outlines.turn_on()
 
     async def call_bound(method: str, params: dict[str, Any]) -> Result:
         if method == ADD:
@@ -251,7 +253,7 @@ async def mcp_open(ctx: HandlerContext, request: methods.McpOpenRequest, call: I
     tools = tools_of(request.profile, request.experimental, server.index_folders)
     call_for = partial(identity.call_for, call_bound)
     session = module.McpSession(tools, call_for, connection, structured_content=server.structured_content)
-    connection.successor = partial(ctx.mcp.run, session, connection)
+    connection.successor = partial(ctx.mcp.run, session, connection, begin)
     return {"profile": request.profile, "ns": connection.bound or None, "tools": list(tools)}
 
 

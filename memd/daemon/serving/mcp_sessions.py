@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -38,11 +38,13 @@ class McpSessions:
         self._looked = False
         """Whether it was looked up if an agent ever connected."""
 
-    async def run(self, session: McpSession, connection: ClientConnection, lines: AsyncIterator[bytes]) -> None:
+    async def run(
+        self, session: McpSession, connection: ClientConnection, begin: Callable[[], None], lines: AsyncIterator[bytes]
+    ) -> None:
         """Leave a connection to a session, until that ends."""
         self._all = {**self._all, session: connection}
         try:
-            await session.run(lines)
+            await session.run(_begun(lines, begin))
         finally:
             self._all = {other: connection for other, connection in self._all.items() if other is not session}
 
@@ -68,6 +70,16 @@ class McpSessions:
         for session, connection in self._all.items():
             if connection.bound == ns:
                 loop.call_soon_threadsafe(session.files_changed, tuple(paths))
+
+
+async def _begun(lines: AsyncIterator[bytes], begin: Callable[[], None]) -> AsyncIterator[bytes]:
+    """The lines of a client. `begin` is called with the first one: a client without any only looks at what there is."""
+    begun = False
+    async for line in lines:
+        if not begun:
+            begin()
+        begun = True
+        yield line
 
 
 @dataclass(frozen=True, slots=True)
