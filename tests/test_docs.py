@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -446,6 +447,47 @@ def test_every_flag_that_the_docs_name_exists() -> None:
                 if re.match(r"(\$ )?memd ", said):
                     flags = set(re.findall(r"(?<=\s)--[a-z-]+", said))
                     assert flags <= known, f"{page.name}: {line}"
+
+
+def text_of(node: ast.expr) -> str:
+    """A text of the code; `X` stands for what is filled in."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(text_of, node.values))
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "X"
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Every text of the package that a user may read, with its file."""
+    for file in sorted((ROOT / "memd").rglob("*")):
+        text = file.read_text(encoding="utf-8") if file.suffix in (".py", ".toml", ".html") else ""
+        nodes = list(ast.walk(ast.parse(text))) if file.suffix == ".py" else [ast.Constant(text)]
+        is_help = file.parent.name in ("commands", "methods", "config")
+        about_code = set() if is_help else {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant | ast.JoinedStr) and node not in about_code:
+                yield file.name, text_of(node)
+
+
+NAMED = re.compile(r"(?<![\w./-])memd +([a-z][a-z-]*)(?: +([a-z][a-z-]*))?((?:(?!\bmemd\b)[^,;:()`\n])*)")
+"""A command in a message, and what follows it as far as its flags may go."""
+OF_MEMD = set("again and as at cannot had itself merge never nor observed on only out watched would wrote".split())
+"""What follows the name `memd` in a sentence, as a verb in -s does."""
+
+
+def test_every_command_and_flag_that_a_message_names_exists() -> None:
+    known = commands()
+    groups = {name.split()[0] for name in known if " " in name}
+    for place, found in ((place, found) for place, text in messages() for found in NAMED.finditer(text)):
+        first, second, rest = found.groups()
+        said = f"{place}: {found[0]}"
+        in_group = first in groups and f"{first} {second}" in known
+        if not in_group and first not in known:
+            verb = second if first in groups else first
+            assert verb is None or verb in OF_MEMD or verb.endswith("s"), said
+            continue
+        options = known[f"{first} {second}" if in_group else first].params
+        flags = {"--help", *(flag for option in options for flag in (*option.opts, *option.secondary_opts))}
+        assert set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest)) <= flags, said
 
 
 def test_every_command_is_documented_and_has_help(home: Home) -> None:

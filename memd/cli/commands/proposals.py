@@ -85,7 +85,7 @@ def _conflict(row: dict[str, Any]) -> Iterator[str]:
             yield from (f"    {mark} {line}" for line in clash[side].splitlines())
     if row["taken"]:
         yield f"  a merge takes from the other version: {', '.join(row['taken'])}"
-    choice = " --take both, ours or theirs" if row["clashes"] else ""
+    choice = " both (or ours, or theirs)" if row["clashes"] else ""
     yield f"  to settle it: memd conflict settle {row['path']}{choice}"
 
 

@@ -113,7 +113,7 @@ async def conflict_settle(ctx: HandlerContext, request: methods.ConflictSettleRe
             return ours if request.take == "ours" else theirs
         outcome = known.merged(text or "")
         if outcome.clashes and request.take == "merge":
-            how = f"memd conflict settle {known.path} --take both, ours or theirs"
+            how = f"memd conflict settle {known.path} both (or ours, or theirs)"
             raise Conflict(f"both versions changed: {', '.join(clash.heading for clash in outcome.clashes)}", how)
         return outcome.text
 
