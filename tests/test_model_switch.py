@@ -176,6 +176,9 @@ def test_settings_are_read_anew_and_a_wrong_file_changes_nothing(home: Home, mem
     assert "follows search.limit" in told.stdout and len(memory.query("harbour")["hits"]) == 1
     told = home.run("config", "set", "watch.settle_ms", "70")
     assert "after memd restart: watch.settle_ms" in told.stdout
+    told = home.run("config", "set", "hub.max_clients", "7")
+    assert told.stdout.endswith("after memd restart: watch.settle_ms\nonce memd serve starts anew: hub.max_clients\n")
+    assert "hub.max_clients" not in home.run("reload").stdout
     assert home.run("config", "set", "embedding.provider", "olama").returncode == 2
     file = home.path / "config.toml"
     right = file.read_text()

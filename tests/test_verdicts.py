@@ -73,7 +73,10 @@ def test_without_a_model_words_alone_decide(home: Home, workspace: Path):
         # By meaning alone nothing could be found, so that is not what is said.
         with pytest.raises(ModelUnavailable, match="vectors are off") as caught:
             client.query("apple trees", mode="vector")
-        assert "--mode text" in caught.value.hint
+        ask, _, command = caught.value.hint.partition("memd ")
+        assert "--mode text" in ask and home.run(*command.split()).returncode == 0
+        client.sync(vectors=True)
+        assert client.query("apple trees", mode="vector")["hits"]
 
 
 def test_reciprocal_ranks_can_be_chosen_and_are_explained(home: Home, workspace: Path):

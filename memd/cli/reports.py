@@ -125,8 +125,10 @@ def reloaded(result: Mapping[str, Any]) -> str:
     """The answer of a daemon that read its settings anew."""
     if not result["changed"]:
         return "the daemon follows these settings already, but for what its environment overrides: memd config show"
-    followed = [name for name in result["changed"] if name not in result["restart"]]
-    said = {"the daemon follows ": followed, "after memd restart: ": result["restart"]}
+    hub = [name for name in result["changed"] if name.startswith("hub.")]
+    followed = [name for name in result["changed"] if name not in (*result["restart"], *hub)]
+    said = {"the daemon follows ": followed, "after memd restart: ": result["restart"],
+            "once memd serve starts anew: ": hub}  # fmt: skip
     return "\n".join(f"{words}{', '.join(names)}" for words, names in said.items() if names)
 
 

@@ -159,7 +159,7 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     if as_of:
         as_of_view.moment(as_of)
     if request.mode == "vector" and ctx.settings.embedding.provider == "none":
-        hint = 'ask with --mode text, or take "none" out of embedding.provider, then: memd restart'
+        hint = "ask with --mode text, or have vectors made: memd config set embedding.provider local"
         raise ModelUnavailable('vectors are off (embedding.provider = "none"), so --mode vector finds nothing', hint)
     settings = ctx.settings.search
     limit = settings.limit if request.limit is None else request.limit

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memd.config import paths
 from memd.config.schema import OutlineSettings
 from memd.daemon.process.health import Stopping, log_failure
 from memd.daemon.watching.inotify import Inotify
@@ -130,8 +129,7 @@ class CodeOutlines:
     def ask(self, index: WorkspaceIndex, question: Callable[[Outline], T]) -> Future[T]:
         """Answer a question from an outline that agrees with the files on the disk."""
         if not self.on:
-            how = f"turn it on with enabled = true under [outline] in {paths.config_file()}, then: memd restart"
-            raise Refused("the code outline is off", how)
+            raise Refused("the code outline is off", "memd config set outline.enabled true, then: memd restart")
 
         def answer() -> T:
             kept = self._open(index)
