@@ -91,7 +91,18 @@ def test_with_json_an_error_is_json_too(place, args, code, exit_code):
 def test_a_list_that_is_empty_says_so(place, tmp_path):
     (tmp_path / "memory").mkdir()
     place.run("add", str(tmp_path), "-n", "empty")
-    for command in ("list", "tags", "topic list", "gc", "files --touching x.py", "trash", "log", "tree", "timeline"):
+    for command in (
+        "list",
+        "tags",
+        "topic list",
+        "gc",
+        "gc --hard",
+        "files --touching x.py",
+        "trash",
+        "log",
+        "tree",
+        "timeline",
+    ):
         done = place.run(*command.split(), "-n", "empty")
         assert (done.returncode, done.stdout) == (0, "") and done.stderr.startswith("memd: "), command
     place.run("remove", "empty")
@@ -386,6 +397,7 @@ def test_help_begins_with_a_dozen_commands_and_has_all_in_groups(home):
 def test_help_of_a_command_is_its_own_and_mistakes_are_told(home):
     assert home.run("help", "query").stdout == home.run("query", "--help").stdout
     assert home.run("help", "edge", "add").stdout == home.run("edge", "add", "--help").stdout
+    assert home.run("help", "hook", "stop").stdout == home.run("hook", "--help").stdout
     wrong = home.run("help", "quer")
     assert wrong.returncode == 2 and "did you mean `query`?" in wrong.stderr
 

@@ -300,16 +300,21 @@ def test_add_says_how_many_files_and_remove_keeps_them(home, workspace):
 
 @pytest.mark.usefixtures("running")
 def test_add_of_a_directory_without_memory_says_what_it_looked_for(home):
-    empty = home.path / "empty"
+    empty = home.path / "not  much"
     empty.mkdir()
     done = home.run("add", str(empty))
-    assert done.returncode == 0 and "no file matches yet" in done.stdout
+    assert (
+        done.returncode == 0
+        and done.stdout.startswith("not-much is watched now")
+        and "no file matches yet" in done.stdout
+    )
     assert "MEMORY.md, memory/**/*.md" in done.stdout and "--glob" not in done.stdout
     (empty / "docs").mkdir()
     (empty / "docs" / "pond.md").write_text("# Pond\n")
     done = home.run("add", str(empty))
-    assert "1 other Markdown file can be read instead: memd remove empty && memd add" in done.stdout
-    home.run("remove", "empty")
+    again = f"memd remove not-much && memd add '{empty}' --glob '**/*.md'"
+    assert f"1 other Markdown file can be read instead: {again}" in done.stdout
+    home.run("remove", "not-much")
     shown, code = on_terminal(home, "add", str(empty), typed="y\n")
     assert code == 0 and "Read them all?" in shown and "1 file, 1 chunk searchable" in shown
 

@@ -391,6 +391,8 @@ def test_export_goes_to_standard_output_and_is_private_in_a_file(home: Home, wor
     home.run("export", "--out", str(home.path / "x.json"), cwd=workspace)
     assert (home.path / "x.json").stat().st_mode & 0o777 == 0o600
     assert json.loads((home.path / "x.json").read_text())["workspaces"] == told["workspaces"]
+    for place in (home.path, home.path / "nowhere/x.json"):
+        assert home.run("export", "--out", str(place), cwd=workspace).stderr.startswith(f"memd: {place}: ")
 
 
 def test_an_export_and_a_backup_do_not_write_through_links(home: Home, workspace: Path, client: Client) -> None:

@@ -306,6 +306,8 @@ def test_a_rule_is_written_in_its_place_and_every_other_byte_stays(
     assert edit.write_rules(lambda texts: {"new": "on"})[-1] == ("new", "on")
     edit.write_rules(lambda texts: {"new": None})
     assert dict(written_rules()) == kept
+    if not kept and "#" not in before:
+        assert "rules" not in config.read_text()
 
 
 def test_a_file_that_is_broken_is_not_touched(config: Path) -> None:

@@ -81,7 +81,11 @@ def named_workspace(client: Client, args: dict[str, Any]) -> str | None:
         return args.get("ns")
     name = workspace_of(client, directory)
     if name is None:
-        raise UnknownWorkspace(f"{directory} is in no workspace", f"make it one: memd add {directory}")
+        import shlex
+
+        raise UnknownWorkspace(
+            f"{directory} is in no workspace", f"make it one: memd add {shlex.quote(str(directory))}"
+        )
     return name
 
 

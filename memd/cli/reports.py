@@ -1,5 +1,6 @@
 """Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -243,7 +244,7 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
         return f"{name} {verb} ({root}); its files are being indexed: memd status"
     if entry.get("missing"):
         return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
-    again = f"memd remove {name} && memd add {root} --glob '**/*.md'"
+    again = f"memd remove {name} && memd add {shlex.quote(root)} --glob '**/*.md'"
     if not result["files"]:
         instead = f"\n  {count(others, 'other Markdown file')} can be read instead: {again}" if others else ""
         looks = f"memd looks for: {one_line(', '.join(globs))}"

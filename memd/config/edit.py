@@ -122,7 +122,7 @@ def share_workspace(ns: str, hooks_in: Iterable[str] = (), off: bool = False) ->
 def _named_tables() -> tuple[tomlkit.TOMLDocument, list[str]]:
     """What the config file says, and the names of its workspaces."""
     document = _parse(_read())
-    return document, [table.get("ns") or Path(str(table.get("path"))).name for table in _tables(document)]
+    return document, [table.get("ns") or load.default_name(Path(str(table.get("path")))) for table in _tables(document)]
 
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str | None]]
@@ -143,6 +143,8 @@ def write_rules(change: Change) -> tuple[tuple[str, str], ...]:
             document[RULES][name] = rule
         elif name in rules:
             del document[RULES][name]
+            if not document[RULES].as_string().strip():
+                del document[RULES]
     _write(tomlkit.dumps(document))
     return load.rules_of(document.unwrap().get(RULES, {}), problems)
 

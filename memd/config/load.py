@@ -187,13 +187,18 @@ def _workspaces(tables: Any, problems: Problems) -> tuple[Workspace, ...]:
     return tuple(workspaces)
 
 
+def default_name(folder: Path) -> str:
+    """The name of a workspace that was given none."""
+    return re.sub(r"\s+", "-", folder.name.strip())
+
+
 def _workspace(table: dict[str, Any], nth: int, problems: Problems) -> Workspace | None:
     before = len(problems.found)
     for key in table:
         if key not in WORKSPACE_KEYS:
             problems.at("workspace", key, f"unknown key `{key}`{did_you_mean(key, WORKSPACE_KEYS)}", nth)
     path = table.get("path")
-    given = {"ns": Path(str(path)).name, **table}
+    given = {"ns": default_name(Path(str(path))), **table}
     if not isinstance(path, str) or not path:
         problems.at("workspace", "path", "a workspace needs a `path`", nth)
         given.pop("path", None)

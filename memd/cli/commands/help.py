@@ -35,7 +35,8 @@ def _help_of(context: Any, names: list[str]) -> str:
     """The help of a command, or of one in a group of commands."""
     inner = context
     for name in names:
-        known = getattr(inner.command, "commands", {})
+        if (known := getattr(inner.command, "commands", None)) is None:
+            break  # an argument of the command
         if (found := known.get(name)) is None:
             near = did_you_mean(name, known)
             raise UsageError(f"{inner.command_path} has no command {name}{near}", "memd help --all lists them")

@@ -93,7 +93,7 @@ def gc(result: Result, args: Args) -> None:
     for purged in result["purged"]:
         _show_purged(purged["key"], purged)
     if args["hard"] and not args["dry_run"]:
-        return
+        return None if result["purged"] else console.note("Nothing was deleted or has expired: nothing is forgotten.")
     for memory in result["expired"]:
         what = "deleted" if memory["deleted"] else "expired"
         console.line(f"{reports.place(memory)}  {what} {reports.moment(memory['expires'])}")

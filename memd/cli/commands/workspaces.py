@@ -92,7 +92,7 @@ def _add(client: Client, params: Args, args: Args) -> Result:
     for name in args["agents"]:
         for kept in KEEPING[name].memories(here):
             if not kept.project:
-                again = f"memd add {kept.folder} --glob '**/*.md' --project DIR"
+                again = f"memd add {shlex.quote(str(kept.folder))} --glob '**/*.md' --project DIR"
                 console.note(f"left out, as it is not clear which directory it is the memory of: {again}")
             elif kept.folder.resolve() not in known.values():
                 ns, project = kept.name(name, known), kept.project if kept.project != kept.folder else ""

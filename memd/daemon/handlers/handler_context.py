@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -239,7 +240,7 @@ class HandlerContext:
         if around := self.around(directory):
             return around
         named = "name one (memd workspaces lists them): memd connect AGENT --scope project -n NAME"
-        hint = f"make it one: memd add {directory or 'DIR'}; or {named}"
+        hint = f"make it one: memd add {shlex.quote(directory) if directory else 'DIR'}; or {named}"
         raise UnknownWorkspace(f"{directory or 'this session'} is in no workspace", hint)
 
     def indexes(self, request: InWorkspace) -> list[OwnIndex]:

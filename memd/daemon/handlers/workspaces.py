@@ -108,7 +108,7 @@ def _index_at(ctx: HandlerContext, directory: Path) -> OwnIndex:
 def _workspace(request: methods.WorkspaceAddRequest) -> Workspace:
     """The workspace that a call of `workspace.add` describes."""
     path = absolute_path(request.path)
-    globs, ns = request.globs or DEFAULT_GLOBS, request.ns or path.name
+    globs, ns = request.globs or DEFAULT_GLOBS, request.ns or load.default_name(path)
     project = str(absolute_path(request.project).resolve()) if request.project else ""
     workspace = Workspace(ns, path, globs, request.follow, request.exclude, request.gitignore, project=project)
     if not is_unicode(str(path)):

@@ -1,5 +1,6 @@
 """The doctor: checks every store, names what is broken, and repairs it with `--fix`."""
 
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -318,7 +319,7 @@ def explain_file(file: Path, workspaces: Sequence[Workspace], max_bytes: int) ->
     """Why a file is memory, or is not, for each workspace around it."""
     real = file.parent.resolve() / file.name
     around = [workspace for workspace in workspaces if real.is_relative_to(workspace.root)]
-    nowhere = DoctorFinding(str(file), "warn", "it is in no workspace", f"memd add {file.parent}")
+    nowhere = DoctorFinding(str(file), "warn", "it is in no workspace", shlex.join(["memd", "add", str(file.parent)]))
     return report([_explain(one, str(real.relative_to(one.root)), max_bytes) for one in around] or [nowhere])
 
 
