@@ -93,7 +93,9 @@ def gc(result: Result, args: Args) -> None:
     for purged in result["purged"]:
         _show_purged(purged["key"], purged)
     if args["hard"] and not args["dry_run"]:
-        return None if result["purged"] else console.note("Nothing was deleted or has expired: nothing is forgotten.")
+        if not result["purged"]:
+            console.note("Nothing was deleted or has expired: nothing is forgotten.")
+        return
     for memory in result["expired"]:
         what = "deleted" if memory["deleted"] else "expired"
         console.line(f"{reports.place(memory)}  {what} {reports.moment(memory['expires'])}")
