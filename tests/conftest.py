@@ -106,6 +106,8 @@ class Home:
         self.path = path
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("MEMD_")},
+            # This memd, whichever one is installed too.
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "MEMD_HOME": str(path),
             "MEMD_TEST_EMBEDDER": "tests.hash_embedder:HashEmbedder",
             "NO_COLOR": "1",

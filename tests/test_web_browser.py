@@ -115,6 +115,7 @@ def test_search_as_you_type_open_and_go_back(inside: BrowserContext) -> None:
     tab.wait_for_url(re.compile(r"since=\d{4}-\d\d-\d\d$"))
     expect(tab.get_by_label("The last year")).to_have_value("1")
     tab.go_back()
+    expect(tab.get_by_label("Any time")).to_have_value("0")
     hit.click()
     expect(tab.get_by_role("heading", level=1)).to_have_text("ErsatzTV")
     tab.go_back()
@@ -186,7 +187,14 @@ def test_what_an_editor_saves_is_there_by_itself(inside: BrowserContext, tended:
     expect(tab.get_by_role("link", name="Heron", exact=True)).to_be_visible()
     expect(tab.locator(".preview", has_text="It stands in the pond.")).to_be_visible()
     expect(tab.locator(".today").get_by_role("link", name="2026-02-20#heron")).to_be_visible()
-    tab.get_by_role("link", name="Heron", exact=True).click()
+    # What changes while the button is down does not take the click away.
+    tab.get_by_role("link", name="Heron", exact=True).hover()
+    tab.mouse.down()
+    with tab.expect_response(lambda response: "memd-part" in response.request.headers):
+        write_notes(agent, {"memory/2026-02-21.md": "## Egret\n\nIt came by.\n"})
+    tab.wait_for_timeout(300)
+    tab.mouse.up()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Heron")
     expect(tab.locator("[data-pulse].on")).to_be_visible()
     write_notes(agent, {"memory/2026-02-20.md": "## Heron\n\nIt has flown.\n"})
     expect(tab.get_by_text("It has flown.")).to_be_visible()

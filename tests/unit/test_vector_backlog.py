@@ -181,7 +181,8 @@ def test_a_beginning_stands_in_for_a_memory_until_its_vector_is_made(
 def test_the_order_is_read_once_and_again_when_something_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     read, plain = [], vector_table.pending
     monkeypatch.setattr(vector_table, "pending", lambda *args: read.append(1) or plain(*args))
-    monkeypatch.setattr("memd.daemon.embedding.backlog.ORDER_SECONDS", 0)
+    for seconds in ("ORDER_SECONDS", "ORDER_SHARE"):
+        monkeypatch.setattr(f"memd.daemon.embedding.backlog.{seconds}", 0)
     backlog, (model, *_) = VectorBacklog(lab.stores), lab.stores.models
     backlog.recount("test", False)
 

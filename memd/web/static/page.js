@@ -8,6 +8,11 @@ const editing = () => document.activeElement?.matches?.("input, textarea, select
 // --- parts of a page, fetched anew ---
 
 let newest = 0;
+// Nothing is replaced between the press and the release of a button: the click would be lost.
+let released = Promise.resolve();
+addEventListener("pointerdown", () => {
+  released = new Promise((done) => ["pointerup", "pointercancel"].forEach((end) => addEventListener(end, () => setTimeout(done), { once: true })));
+});
 const away = () => document.querySelector("[data-away]");
 let pause = 500;
 let again;
@@ -30,6 +35,7 @@ async function refresh(url, { wholePage = false } = {}) {
     return;
   }
   const fresh = await parsed(response);
+  await released;
   if (number !== newest) return;
   const id = wholePage ? "main" : "live";
   const [old, replacement] = [document.getElementById(id), fresh.getElementById(id)];
