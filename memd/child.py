@@ -2,7 +2,7 @@
 
 A message between the two is its length and a pickle: both ends are the same program, and nobody else has the socket.
 `Child` is the parent's end, for calls and their answers; `serve` is the other. The reader processes, which are asked
-by an event loop and ask back, use the messages alone.
+by an event loop and ask back, use the messages alone. The process runs this file, which calls `main` of its module.
 """
 
 import itertools
@@ -14,9 +14,10 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from memd.processes import work_of
@@ -37,15 +38,17 @@ _started: list[tuple[str, subprocess.Popen[bytes]]] = []
 """Every child of this process with its module, until it is found to have ended."""
 
 
-def start_child(module: str, *arguments: str, **settings: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Run a module of memd with the number of its socket and some arguments; returns it with our end. `settings` are
-    added to this environment."""
+def start_child(
+    module: str, *arguments: str, nice: int = 0, environment: Mapping[str, str] = os.environ
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Have a process call `main` of a module, with its socket and some arguments; returns it with our end. It is at
+    least so nice, and has this environment."""
     ours, theirs = socket.socketpair()
     # -P: what lies in the current directory is not memd's code.
-    command = [sys.executable, "-P", "-W", "ignore", "-m", module, str(theirs.fileno()), *arguments]
+    program = [sys.executable, "-P", "-W", "ignore", "-m", "memd.child"]
+    command = [*program, module, str(nice), str(theirs.fileno()), *arguments]
     with theirs:
-        environment = {**os.environ, **settings}
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=dict(environment))
     _started.append((module, process))
     return process, ours
 
@@ -85,8 +88,8 @@ class ChildGone(Exception):
 class Child:
     """A process that is asked: each call has a number, and a thread hands out the answers. One caller at a time."""
 
-    def __init__(self, thread: str, module: str, *arguments: str) -> None:
-        self.process, self._link = start_child(module, *arguments)
+    def __init__(self, thread: str, module: str, *arguments: str, nice: int = 0) -> None:
+        self.process, self._link = start_child(module, *arguments, nice=nice)
         self._link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         self.ready: Future[Any] = Future()
         """Its first message, which it sends without being asked."""
@@ -177,10 +180,9 @@ def serve(connection: socket.socket, answer: Callable[..., Any], ready: Any = No
             connection.sendall(encode((number, answer(*arguments))))
 
 
-def link_to_parent(descriptor: str, code: int = 0) -> socket.socket:
-    """The socket to the parent. As soon as that closes its end this process ends, in the middle of its work too: nobody
-    wants the rest."""
-    connection = socket.socket(fileno=int(descriptor))
+def ending_with_parent(connection: socket.socket, code: int = 0) -> socket.socket:
+    """The same connection. As soon as the parent closes its end this process ends, in the middle of its work too:
+    nobody wants the rest."""
 
     def wait() -> None:
         closed = select.poll()
@@ -191,3 +193,14 @@ def link_to_parent(descriptor: str, code: int = 0) -> socket.socket:
 
     threading.Thread(target=wait, daemon=True).start()
     return connection
+
+
+def run(module: str, nice: str, descriptor: str, *arguments: str) -> None:
+    """What the process does: give way, then call `main` of its module."""
+    # Before the import, which may take a second of a core. The thread that started it may be as nice already.
+    os.setpriority(os.PRIO_PROCESS, 0, max(int(nice), os.getpriority(os.PRIO_PROCESS, 0)))
+    import_module(module).main(socket.socket(fileno=int(descriptor)), *arguments)
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:])

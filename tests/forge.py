@@ -248,10 +248,10 @@ def start_children_from(forges: dict[str, Forge]) -> None:
     child = importlib.import_module("memd.child")
 
     def popen(command: list[str], *, stdin: int, pass_fds: Sequence[int], env: dict[str, str]) -> Any:
-        module, _, *arguments = command[command.index("-m") + 1 :]
+        module, nice, _, *arguments = command[command.index("memd.child") + 1 :]
         if module not in forges or "MEMD_HOME" not in env or OWN_CHILDREN in env:
             return subprocess.Popen(command, stdin=stdin, pass_fds=pass_fds, env=env)
-        return _known(forges[module].start(env, [*pass_fds, 1, 2], ["0", *arguments]), env)
+        return _known(forges[module].start(env, [*pass_fds, 1, 2], [module, nice, "0", *arguments]), env)
 
     child.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
 
@@ -297,4 +297,7 @@ if __name__ == "__main__":
     gc.freeze()
     with socket.socket(fileno=int(asked_at)) as asked:
         serve(asked)
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    if name in CHILDREN:
+        importlib.import_module("memd.child").run(*sys.argv[1:])
+    else:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)

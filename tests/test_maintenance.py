@@ -100,8 +100,8 @@ def test_a_build_ends_with_its_daemon(home: Home) -> None:
             rebuilt.result()
     wait_for(lambda: not builders(home))
     # A parent that goes as soon as it has asked: the build must not come to its end.
-    arguments = str(home.state), "1", str(home.path / "fresh"), "0"
-    build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, **home.env)
+    arguments = str(home.state), "1", str(home.path / "fresh")
+    build, parent = start_child("memd.indexer.maintenance.rebuild", *arguments, environment=home.env)
     receive(parent)
     parent.sendall(encode((1, ((),))))
     parent.close()

@@ -8,8 +8,6 @@ import resource
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from memd.child import encode, receive
+from memd.child import encode, receive, start_child
 from memd.daemon.readers.messages import (
     CallResult,
     DaemonCall,
@@ -315,10 +313,9 @@ def test_work_is_sent_by_name_and_runs_with_the_stores_of_the_other_end() -> Non
 
 
 def test_a_reader_answers_also_when_what_it_read_cannot_be_sent(asked: Client, home: Home) -> None:
-    ours, theirs = socket.socketpair()
     ledger = [str(number) for number in file_id(home.state / "state.db") or ()]
-    module = [sys.executable, "-m", "memd.daemon.readers.process", str(theirs.fileno()), str(home.state), *ledger]
-    with ours, theirs, subprocess.Popen(module, env=home.env, pass_fds=[theirs.fileno()]):
+    process, ours = start_child("memd.daemon.readers.process", str(home.state), *ledger, environment=home.env)
+    with ours, process:
         assert receive(ours) == Ready()
         ours.sendall(encode(DaemonState((), None, None)))
         for number, work in enumerate((threading.Lock, int)):

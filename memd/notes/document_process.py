@@ -1,10 +1,9 @@
 """A process that takes the text out of one document after the other; only it loads the libraries that do so."""
 
 import logging
-import os
 import re
 import resource
-import sys
+import socket
 from collections.abc import Callable
 from io import BytesIO
 from os.path import normpath
@@ -14,11 +13,10 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
-from memd.child import link_to_parent, serve
+from memd.child import ending_with_parent, serve
 from memd.notes.read import SkippedFile, is_binary
 from memd.prose import flat_line
 
-NICE = 10
 LIMITS = {resource.RLIMIT_CPU: 120, resource.RLIMIT_AS: 1 << 31}
 """Seconds of processor time, and bytes of memory."""
 MOST_SAID = 200
@@ -105,15 +103,10 @@ READERS: dict[str, Callable[[bytes], str]] = {
 }  # fmt: skip
 
 
-def main(descriptor: str) -> None:
+def main(link: socket.socket) -> None:
     """Answer until the other end is closed."""
-    os.nice(NICE)
     # What libraries say of a file that is broken.
     logging.disable()
     for what, most in LIMITS.items():
         resource.setrlimit(what, (most, most))
-    serve(link_to_parent(descriptor), text_of)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve(ending_with_parent(link), text_of)

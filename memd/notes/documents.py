@@ -27,6 +27,7 @@ MAX_BYTES = 64 << 20
 REST_SECONDS = 0.5
 """After so long without a change the next one has another stat."""
 PIECE_SECONDS = 0.05
+NICE = 10
 HANG_SECONDS = 900.0
 """For one document; its processor time is limited, too, so this is for a machine that is busy or was asleep."""
 
@@ -79,7 +80,7 @@ def _readable(found: FileContent | SkippedFile) -> FileContent:
 
 def _taken_out(suffix: str, data: bytes, max_bytes: int) -> Pieces[bytes]:
     """The text of a document, from a process whose time and memory are limited: what it reads may be hostile."""
-    child = Child("memd-document", "memd.notes.document_process")
+    child = Child("memd-document", "memd.notes.document_process", nice=NICE)
     try:
         yield from _until(child.ready)
         answer = child.call(suffix, data, max_bytes)

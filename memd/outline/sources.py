@@ -10,7 +10,6 @@ import queue
 import re
 import signal
 import socket
-import sys
 import threading
 import tokenize
 from collections.abc import Iterator
@@ -196,7 +195,7 @@ def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[Par
     child: Child | None = None
     try:
         for path in share:
-            child = child or Child("memd-outline-child", MODULE, os.fspath(root), str(max_bytes))
+            child = child or Child("memd-outline-child", MODULE, os.fspath(root), str(max_bytes), nice=NICENESS)
             try:
                 results.put(child.call(path).result())
             except ChildGone:
@@ -209,9 +208,8 @@ def _feed(root: Path, share: list[str], max_bytes: int, results: queue.Queue[Par
         results.put(None)
 
 
-def main(descriptor: str, root: str, max_bytes: str) -> None:
+def main(link: socket.socket, root: str, max_bytes: str) -> None:
     """The child: parses each path that it is given; it ends with its parent, when the socket closes."""
-    os.nice(NICENESS)
     # The default action ends the process, even in the middle of the parser.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
@@ -222,7 +220,7 @@ def main(descriptor: str, root: str, max_bytes: str) -> None:
         signal.alarm(0)
         return source
 
-    serve(socket.socket(fileno=int(descriptor)), answer)
+    serve(link, answer)
 
 
 # --- one file -----------------------------------------------------------------------------------------------
@@ -261,7 +259,3 @@ def _declared_encoding(data: bytes) -> str:
         return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except SyntaxError:
         return "utf-8"
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -38,11 +38,11 @@ STDIN = 0
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chroma's processes come out of one that has loaded it: that is most of what a start costs."""
 
-    def start_loaded(module: str, folder: str) -> tuple[Forged, socket.socket]:
+    def start_loaded(module: str, folder: str, nice: int) -> tuple[Forged, socket.socket]:
         ours, theirs = socket.socketpair()
         with theirs, Path(os.devnull).open("wb") as nothing:
             files = [theirs.fileno(), nothing.fileno(), nothing.fileno()]
-            return forge(module).start(dict(os.environ), files, [str(STDIN), folder]), ours
+            return forge(module).start(dict(os.environ), files, [module, str(nice), str(STDIN), folder]), ours
 
     if not SOAK:
         monkeypatch.setattr(child_module, "start_child", start_loaded)
@@ -264,8 +264,8 @@ def test_what_fails_again_and_again_is_put_aside(lab: Lab, monkeypatch: pytest.M
     child = pid_of(folder_of(lab))
 
     class Killed(Child):
-        def __init__(self, *arguments: str) -> None:
-            super().__init__(*arguments)
+        def __init__(self, *arguments: str, nice: int) -> None:
+            super().__init__(*arguments, nice=nice)
             if left[0]:
                 left[0] -= 1
                 os.kill(self.process.pid, signal.SIGKILL)

@@ -168,7 +168,8 @@ class ReaderPool:
         """The life of one reader process."""
         device, inode = self._stores.ledger.file or (0, 0)
         arguments = str(self._stores.folder), str(device), str(inode)
-        spawn = partial(start_child, "memd.daemon.readers.process", *arguments, **ONE_THREAD)
+        environment = {**os.environ, **ONE_THREAD}
+        spawn = partial(start_child, "memd.daemon.readers.process", *arguments, environment=environment)
         process, connection = await asyncio.get_running_loop().run_in_executor(self._threads, spawn)
         incoming, writer = await asyncio.open_connection(sock=connection)
         reader = Reader(process, writer)

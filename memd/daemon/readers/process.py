@@ -85,17 +85,13 @@ class ReaderProcess:
         return answer
 
 
-def main(descriptor: str, state: str, device: str, inode: str) -> None:
+def main(link: socket.socket, state: str, device: str, inode: str) -> None:
     sys.setswitchinterval(0.001)
     # Loaded by now, and what a question needs: no need to look through it again and again.
     assert search
     gc.freeze()
     try:
-        ReaderProcess(socket.socket(fileno=int(descriptor)), Path(state), (int(device), int(inode))).serve()
+        ReaderProcess(link, Path(state), (int(device), int(inode))).serve()
     except (OSError, LedgerMoved):
         # The daemon has gone, or its ledger has. Its threads may still compute for nobody.
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

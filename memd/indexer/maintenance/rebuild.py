@@ -1,10 +1,9 @@
 """Makes caches hold what the ledger says: by adding and dropping what differs, or built anew in a child process."""
 
 import logging
-import os
 import shutil
+import socket
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memd.child import Child, ChildGone, link_to_parent, serve
+from memd.child import Child, ChildGone, ending_with_parent, serve
 from memd.errors import MemdError
 from memd.indexer.store import catalog, text
 from memd.indexer.store.catalog import TextState
@@ -21,7 +20,7 @@ from memd.indexer.store.segment import TextBroken
 
 log = logging.getLogger("memd.stores")
 
-GENTLE = 5
+GENTLE = 15
 """The niceness of a build that nobody waits for."""
 
 FEW = 2_500
@@ -107,12 +106,12 @@ def build_elsewhere(state: Path, workspace: int, nice: int = 0, segments: Sequen
     (state / BUILDING).mkdir(mode=0o700, exist_ok=True)
     # A folder for each: a rebuild that someone asked for may meet one that the daemon began by itself.
     fresh = Path(tempfile.mkdtemp(prefix=f"{workspace}.", dir=state / BUILDING))
-    arguments = str(state), str(workspace), str(fresh), str(nice)
+    arguments = str(state), str(workspace), str(fresh)
     try:
         if segments and sum(segment.doc_count_all() for segment in segments) <= FEW:
             _build(state, workspace, fresh, segments)
         else:
-            with closing(Child("memd-rebuild", "memd.indexer.maintenance.rebuild", *arguments)) as child:
+            with closing(Child("memd-rebuild", "memd.indexer.maintenance.rebuild", *arguments, nice=nice)) as child:
                 child.call(segments).result()
     except (ChildGone, *BUILD_ERRORS) as error:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -120,9 +119,8 @@ def build_elsewhere(state: Path, workspace: int, nice: int = 0, segments: Sequen
     return fresh
 
 
-def main(descriptor: str, state: str, workspace: str, fresh: str, nice: str) -> None:
-    os.nice(int(nice))
-    serve(link_to_parent(descriptor, code=1), partial(_answer, Path(state), int(workspace), Path(fresh)))
+def main(link: socket.socket, state: str, workspace: str, fresh: str) -> None:
+    serve(ending_with_parent(link, code=1), partial(_answer, Path(state), int(workspace), Path(fresh)))
 
 
 def _answer(*asked: Any) -> Exception | None:
@@ -137,7 +135,3 @@ def _build(state: Path, workspace: int, fresh: Path, segments: Sequence[Any]) ->
     with closing(sqlite3.connect(f"file:{state / 'state.db'}?mode=ro", uri=True)) as ledger:
         chunks = () if segments else catalog.all_chunk_texts(ledger, workspace)
         text.build(fresh, chunks, state / "text" / str(workspace), segments)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

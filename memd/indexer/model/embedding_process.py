@@ -7,6 +7,7 @@ it hangs when it stands still.
 
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from memd.child import Child, ChildGone, link_to_parent, serve
+from memd.child import Child, ChildGone, ending_with_parent, serve
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
 from memd.indexer.model import multilingual
 from memd.indexer.model.embedder import Embedder, load_embedder
 from memd.indexer.model.pooling import Vectors
 
-NICE = 10
+NICE = 19
 PATIENCE = 60.0
 """Seconds without processor time, and without waiting for any, after which it hangs."""
 
@@ -33,7 +34,7 @@ class EmbeddingProcess(Child):
 
     def __init__(self, settings: EmbeddingSettings, cache: Path, foreign: bool = False) -> None:
         arguments = json.dumps(asdict(settings)), str(cache), str(int(foreign))
-        super().__init__("memd-embedder", "memd.indexer.model.embedding_process", *arguments)
+        super().__init__("memd-embedder", "memd.indexer.model.embedding_process", *arguments, nice=NICE)
         self.foreign = foreign
         """Whether it has the model for other languages."""
         self._alone = False
@@ -58,13 +59,12 @@ class EmbeddingProcess(Child):
                 os.sched_setaffinity(int(thread.name), {max(every)} if wanted else every)
 
 
-def main(descriptor: str, settings: str, cache: str, foreign: str) -> None:
+def main(link: socket.socket, settings: str, cache: str, foreign: str) -> None:
     """Embed what comes, until the other end is closed."""
-    os.nice(NICE)
-    connection = link_to_parent(descriptor)
+    ending_with_parent(link)
     known = EmbeddingSettings(**json.loads(settings))
     own = multilingual.load(Path(cache)) if foreign == "1" else load_embedder(replace(known, threads=1), Path(cache))
-    serve(connection, _by_threads(own, known.threads))
+    serve(link, _by_threads(own, known.threads))
 
 
 def _by_threads(embedder: Embedder, threads: int) -> Callable[[Sequence[str]], Vectors]:
@@ -79,7 +79,3 @@ def _by_threads(embedder: Embedder, threads: int) -> Callable[[Sequence[str]], V
         return rows
 
     return embed
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

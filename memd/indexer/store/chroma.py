@@ -17,6 +17,7 @@ from memd.indexer.store import cache_folder
 log = logging.getLogger("memd.chroma")
 
 OPEN_SECONDS = 120.0
+NICE = 10
 ANSWER_SECONDS = 120.0
 """How long the process may stand still over a call: on a busy machine it is slow, which is something else."""
 REST_CLOSE_SECONDS = 60.0
@@ -119,7 +120,7 @@ class ChromaFolder(ChromaPlace):
         """
         if self.child is not None:
             return ""
-        child = self.child = Child("memd-chroma", "memd.indexer.store.chroma_process", str(self.folder))
+        child = self.child = Child("memd-chroma", "memd.indexer.store.chroma_process", str(self.folder), nice=NICE)
         try:
             _result(child, child.ready, OPEN_SECONDS)
         except (StoreBroken, DiskFull) as error:

@@ -11,27 +11,21 @@ import shutil
 import signal
 import socket
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-NICE = 10
-if __name__ == "__main__":
-    # Before the import, which takes a second of a core. The thread that started it may be as nice already.
-    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+import chromadb
+from chromadb.config import Settings as ChromaSettings
+from chromadb.errors import ChromaError
 
-import chromadb  # noqa: E402
-from chromadb.config import Settings as ChromaSettings  # noqa: E402
-from chromadb.errors import ChromaError  # noqa: E402
-
-from memd.child import serve  # noqa: E402
-from memd.errors import DiskFull, MemdError, StoreBroken  # noqa: E402
-from memd.failpoints import failpoint  # noqa: E402
-from memd.indexer.store import cache_folder  # noqa: E402
-from memd.indexer.store.chroma import INDEX, CollectionRow  # noqa: E402
+from memd.child import serve
+from memd.errors import DiskFull, MemdError, StoreBroken
+from memd.failpoints import failpoint
+from memd.indexer.store import cache_folder
+from memd.indexer.store.chroma import INDEX, CollectionRow
 
 QUIET = ChromaSettings(anonymized_telemetry=False)
 
@@ -216,14 +210,10 @@ def _prepare(folder: Path) -> None:
     cache_folder.write_format(folder, cache_folder.CHROMA_FORMAT)
 
 
-def main(descriptor: str, folder: str) -> None:
+def main(link: socket.socket, folder: str) -> None:
     os.umask(0o077)
     # Those who stop the daemon mean this process too, but it has to outlive the last message.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with socket.socket(fileno=int(descriptor)) as link, _own(Path(folder)):
+    with link, _own(Path(folder)):
         open_and_serve(link, Path(folder))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
