@@ -86,7 +86,7 @@ def measure(store: Store, rounds: int) -> list[Figure]:
 @contextmanager
 def page(env: dict[str, str]) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """`memd web`, and the address that lets a browser in, once."""
-    command = [sys.executable, *start.command_of(start.WEB, "--no-open")[1:]]
+    command = [sys.executable, *start.command_of(start.WEB, '{"no_open": true}')[1:]]
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -59,7 +59,7 @@ def _take_in_notes(trial: Path) -> None:
 
 
 def _draw(folder: Path, wanted: tuple[str, ...] | None) -> None:
-    command = start.command_of(start.WEB, "--no-open")
+    command = start.command_of(start.WEB, '{"no_open": true}')
     page = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True)
     assert page.stdout is not None
     address = page.stdout.readline().strip()

@@ -1,7 +1,10 @@
-"""`python -m memd.web`: listens on this machine only, prints the address, and serves until it is stopped."""
+"""`python -m memd.web`: listens on this machine only, prints the address, and serves until it is stopped.
 
-import argparse
+Its one argument has the options of `memd web` as JSON; a page that systemd starts has none.
+"""
+
 import asyncio
+import json
 import os
 import socket
 import sys
@@ -27,32 +30,23 @@ FIRST_LOOK_SECONDS = 900.0
 
 
 def main() -> int:
-    options = _options()
-    return exit_code(lambda: _run(options))
+    options = json.loads(sys.argv[1]) if sys.argv[1:] else {}
+    return exit_code(lambda: _run(**options))
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="memd web", allow_abbrev=False)
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--ns")
-    parser.add_argument("--read-only", action="store_true")
-    parser.add_argument("--no-open", dest="open", action="store_false")
-    return parser.parse_args()
-
-
-def _run(options: argparse.Namespace) -> None:
-    clients, passed = Clients(options.ns), _passed_socket()
+def _run(port: int | None = None, ns: str | None = None, read_only: bool = False, no_open: bool = False) -> None:
+    clients, passed = Clients(ns), _passed_socket()
     if passed:
-        asyncio.run(_serve(passed, clients, options.read_only, end_when_idle=True))
-    elif not (options.port or options.ns or options.read_only) and _systemd_listens():
-        _announce(PORT, options.open)
+        asyncio.run(_serve(passed, clients, read_only, end_when_idle=True))
+    elif not (port or ns or read_only) and _systemd_listens():
+        _announce(PORT, not no_open)
     else:
         # Starts the daemon where none runs, and tells at once whether the workspace exists.
-        with Client(bind=options.ns, who=WHO, autostart=True) as memory:
+        with Client(bind=ns, who=WHO, autostart=True) as memory:
             memory.workspace_list()
-        listening = _listen(options.port)
-        _announce(listening.getsockname()[1], options.open)
-        asyncio.run(_serve(listening, clients, options.read_only))
+        listening = _listen(port)
+        _announce(listening.getsockname()[1], not no_open)
+        asyncio.run(_serve(listening, clients, read_only))
 
 
 def _passed_socket() -> socket.socket | None:

@@ -16,6 +16,7 @@ from memd.config import paths, tokens
 from memd.config.tokens import AccessToken
 from memd.errors import NoDaemon, UsageError
 from memd.protocol import start as process
+from memd.protocol import wire
 from memd.protocol.client import Client
 
 POLL_SECONDS = 0.2
@@ -87,17 +88,7 @@ def web(args: Args) -> None:
 
     The first line that it prints is the address, which works once and for ten minutes.
     """
-    process.become(process.WEB, *_flags(args))
-
-
-def _flags(args: Args) -> Iterator[str]:
-    """Options as another program takes them: with a value, or as a switch."""
-    for name, value in args.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            yield flag
-        elif value not in (None, False):
-            yield f"{flag}={value}"
+    process.become(process.WEB, wire.dumps(args))
 
 
 @declared_command(app, "mcp.open", name="mcp", leave_out=["who", "tz", "session"])
@@ -180,7 +171,7 @@ def serve(args: Args) -> None:
     Agents find MCP at /mcp, memd --remote and Python the same methods as on the socket at /rpc. The first line that it
     prints is the address.
     """
-    flags = _flags({"no_start": args.pop("no_start")})
+    flags = ["--no-start"] if args.pop("no_start") else []
     args["hosts"] = " ".join(args.pop("host") or ())
     settings = {f"MEMD_HUB__{name.upper()}": str(value) for name, value in args.items() if value}
     process.become(process.HUB, *flags, **settings)
