@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,7 @@ class Hub:
     def __init__(self, settings: Settings) -> None:
         self._plain, self._masked = (ClientPool(CONNECTIONS, partial(_client, masks)) for masks in (False, True))
         self._pulse = _client()
-        self._look: asyncio.Task[bool] | None = None
+        self._look: asyncio.Future[Any] | None = None
         self._expressions: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Held while a regular expression of a token is looked for: one at a time, since one can fill a core."""
         self._mcp = http_sessions(
@@ -58,10 +58,10 @@ class Hub:
         """Whether the daemon answers; nothing else, since nobody need show a token for it."""
         if self._look is None or self._look.done():
             # All who ask at a time wait for the same answer.
-            self._look = asyncio.create_task(_pings(self._pulse))
+            self._look = asyncio.gather(self._pulse.ping(), return_exceptions=True)
         look = self._look
         done, _ = await asyncio.wait({look}, timeout=PING_SECONDS)
-        alive = bool(done) and look.result()
+        alive = bool(done) and not isinstance(look.result()[0], BaseException)
         said, status = (b'{"ok": true}\n', 200) if alive else (b'{"ok": false}\n', 503)
         return Response(said, status, media_type="application/json")
 
@@ -99,19 +99,19 @@ class Hub:
     # --- MCP ------------------------------------------------------------------------------------------------
 
     async def _agent(self, request: Request) -> ASGIApp:
-        _check_address(request.scope)
+        """The session, unless there is a mistake in the address that the agent was given."""
+        access: Access = request.scope[ACCESS]
+        if len(access.ns) > 1:
+            many = f"an agent has one workspace, and the token is for {', '.join(access.ns)}"
+            raise Rejected(400, UsageError(many, f"name it: {MCP}?ns=NAME"))
+        if (profile := _profile(request.scope)) not in PROFILES:
+            unknown = f"there is no profile `{profile}`{did_you_mean(profile, PROFILES)}"
+            raise Rejected(400, UsageError(unknown, ", ".join(PROFILES)))
         return self._mcp.handle_request
 
 
 def _client(mask_secrets: bool = False) -> AsyncClient:
     return AsyncClient(who="hub", mask_secrets=mask_secrets)
-
-
-async def _pings(daemon: AsyncClient) -> bool:
-    with suppress(MemdError):
-        await daemon.ping()
-        return True
-    return False
 
 
 async def _ask(
@@ -128,17 +128,6 @@ async def _ask(
                 if time.monotonic() > until:
                     raise
                 await asyncio.sleep(AGAIN_SECONDS)
-
-
-def _check_address(scope: Scope) -> None:
-    """Reject a request where there is a mistake in the address that the agent was given."""
-    access: Access = scope[ACCESS]
-    if len(access.ns) > 1:
-        many = f"an agent has one workspace, and the token is for {', '.join(access.ns)}"
-        raise Rejected(400, UsageError(many, f"name it: {MCP}?ns=NAME"))
-    if (profile := _profile(scope)) not in PROFILES:
-        unknown = f"there is no profile `{profile}`{did_you_mean(profile, PROFILES)}"
-        raise Rejected(400, UsageError(unknown, ", ".join(PROFILES)))
 
 
 def _profile(scope: Scope) -> str:
