@@ -22,12 +22,6 @@ MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107
 """The kernel's limit on the path of a Unix socket."""
 
 
-def _home() -> str:
-    """`MEMD_HOME` made absolute, or empty."""
-    home = os.environ.get("MEMD_HOME")
-    return os.path.abspath(os.path.expanduser(home)) if home else ""  # noqa: PTH100, PTH111
-
-
 def _xdg(variable: str, fallback: str) -> str:
     base = os.environ.get(variable)
     # The XDG specification says that relative paths must be ignored.
@@ -39,9 +33,9 @@ def _config_home() -> str:
 
 
 def _in_home(name: str, otherwise: str) -> str:
-    """A place under `MEMD_HOME`; where that is not set, another."""
-    home = _home()
-    return f"{home}/{name}" if home else otherwise
+    """A place under `MEMD_HOME`, made absolute; where that is not set, another."""
+    home = os.environ.get("MEMD_HOME")
+    return os.path.abspath(os.path.expanduser(f"{home}/{name}")) if home else otherwise  # noqa: PTH100, PTH111
 
 
 def _state() -> str:
