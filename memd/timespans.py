@@ -1,10 +1,18 @@
-"""Times and spans of time in words, for people: on the command line, on the page, and in the reasons of rules."""
+"""Days as they are written; times and spans in words, for people: on the command line, on the page, in reasons."""
 
 import time
-from datetime import datetime
+from datetime import date, datetime
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 CALENDAR = (("year", 365 * DAY), ("month", 30 * DAY), ("day", DAY), ("hour", HOUR), ("minute", MINUTE))
+
+
+def as_day(text: str) -> date | None:
+    """The day that a text such as `2026-02-15` is; None if it is none."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def local_time(iso: str | None, form: str = "%Y-%m-%d %H:%M", otherwise: str = "") -> str:

@@ -17,6 +17,11 @@ DORMANT: Tier = "dormant"
 DAY = timedelta(days=1)
 
 
+def base_importance(declared: float | None) -> float:
+    """The importance before fading: what the Markdown declares, or what it is without that."""
+    return BASE if declared is None else float(declared)
+
+
 @dataclass(frozen=True, slots=True)
 class Life:
     """A memory as rules see it; every moment is in UTC."""

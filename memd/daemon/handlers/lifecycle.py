@@ -95,11 +95,11 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
 async def _declare(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb: str) -> Result:
     """Change what a memory declares about itself in its file."""
     fact, facts = lives.fact_of(verb), json.loads(row["declared"])
-    before = after = bool(facts.get("pinned")) if fact == "pinned" else _importance(facts.get("importance"))
+    before = after = bool(facts.get("pinned")) if fact == "pinned" else lives.base_importance(facts.get("importance"))
 
     def edit(text: str, memory: Memory) -> str:
         nonlocal before, after
-        before = memory.declared.pinned if fact == "pinned" else _importance(memory.declared.importance)
+        before = memory.declared.pinned if fact == "pinned" else lives.base_importance(memory.declared.importance)
         after = lives.fact_after(verb, before)
         if verb == "unpin" and before and not sections.metadata_of(target.path, target.slug, text).pinned:
             raise Refused(f"`{target.key}` is pinned by the front matter of {target.path}", "unpin it there")
@@ -110,10 +110,6 @@ async def _declare(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, ve
     done = await writer.edit(f"curate {verb}", target, in_memory(target, edit))
     await writer.ctx.catch_up()
     return {**done, **_change_of(fact, before, after)}
-
-
-def _importance(declared: float | None) -> float:
-    return lives.BASE if declared is None else declared
 
 
 def _change_of(what: str, before: Any, after: Any) -> Result:

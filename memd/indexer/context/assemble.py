@@ -18,7 +18,7 @@ from memd.indexer.record import history
 from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import packing, spreading
-from memd.lifecycle.lives import BASE, BY_RULE, CONTAINS, REFINES, Edge
+from memd.lifecycle.lives import BY_RULE, CONTAINS, REFINES, Edge, base_importance
 from memd.models import Ask, JsonObject, grouped
 from memd.notes.sections import QUOTE_LEVEL, quoted
 from memd.prose import estimate_tokens, flat_line
@@ -267,10 +267,10 @@ class ContextInputs:
 
     def standing(self, memory: int, relevance: float = 0.0) -> spreading.MemoryStanding:
         row = self.rows[memory]
-        declared = json.loads(row["declared"]).get("importance")
+        base = base_importance(json.loads(row["declared"]).get("importance"))
         return spreading.MemoryStanding(
             memory, relevance, row["kind"], row["tier"], row["importance"], row["accesses"], lookup.own_day(row),
-            bool(row["pinned"]), BASE if declared is None else declared,
+            bool(row["pinned"]), base,
         )  # fmt: skip
 
 

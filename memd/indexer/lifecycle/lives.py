@@ -11,7 +11,7 @@ from sqlite3 import Connection, Row
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.queries import queries
-from memd.lifecycle.lives import BASE, Life
+from memd.lifecycle.lives import Life, base_importance
 from memd.models import JsonObject, Tier
 
 SQL = queries(__file__)
@@ -55,14 +55,13 @@ def _lives(connection: Connection, which: str, now: datetime | None = None, **va
 
 def _life(row: Row) -> Life:
     declared = _read(row["declared"])
-    importance = declared.get("importance")
     as_they_are = ("tier", "kind", "role", "importance", "accesses", "days", "useful", "moved_by", "home", "inherited")
     return Life(
         memory=row["id"],
         first_seen=datetime.fromisoformat(row["first_seen"]),
         pinned=bool(declared.get("pinned")),
         tags=tuple(_read(row["tags"])),
-        base=BASE if importance is None else float(importance),
+        base=base_importance(declared.get("importance")),
         accessed=_moment(row["accessed"]),
         moved=_moment(row["moved"]),
         merged=bool(row["merged"]),

@@ -10,6 +10,7 @@ from memd.indexer.record import history
 from memd.indexer.store.catalog import among
 from memd.indexer.store.queries import queries
 from memd.models import PINNED, Filters, JsonObject, grouped
+from memd.timespans import as_day
 
 SQL = queries(__file__)
 IS_PINNED = "json_extract(m.declared, '$.pinned') = 1"
@@ -96,17 +97,9 @@ def first_chunks(connection: Connection, files: Iterable[int]) -> list[int]:
     return [row["id"] for row in among(connection, SQL["first_chunks"], files)]
 
 
-def day_of(row: Row | JsonObject) -> date | None:
-    """The day of a memory; None if it has none."""
-    try:
-        return date.fromisoformat(row["date"])
-    except ValueError:
-        return None
-
-
 def own_day(row: Row | JsonObject) -> date | None:
     """The note's own day; MEMORY.md never ages, whenever it was last changed."""
-    return None if row["role"] == "memory" else day_of(row)
+    return None if row["role"] == "memory" else as_day(row["date"])
 
 
 def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject]:

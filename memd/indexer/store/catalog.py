@@ -14,7 +14,7 @@ from types import MappingProxyType
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.language.words import composed
 from memd.indexer.store.queries import queries, with_lists
-from memd.lifecycle.lives import BASE
+from memd.lifecycle.lives import base_importance
 from memd.models import Chunk, Declared, Memory, Workspace, digest_of
 from memd.notes.metadata import expiry
 
@@ -249,7 +249,7 @@ def save_memory(
         "tags": json.dumps(memory.declared.tags, ensure_ascii=False),
         "declared": _facts(memory.declared),
         "expires": _expires(connection, memory, role, known, now),
-        "importance": BASE if memory.declared.importance is None else memory.declared.importance,
+        "importance": base_importance(memory.declared.importance),
         "now": now,
     }
     as_they_are = {name: getattr(memory, name) for name in OF_A_MEMORY}

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import repeat
 from math import inf
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from memd.indexer.store.catalog import among, number_of
 from memd.indexer.store.lines import Places, places_in, ranges
 from memd.indexer.store.queries import queries, with_lists
-from memd.lifecycle.lives import BASE
+from memd.lifecycle.lives import base_importance
 from memd.models import Declared
+from memd.timespans import as_day
 
 SQL = queries(__file__)
 LAST = "SELECT MAX(number) FROM changed"
@@ -172,10 +173,10 @@ def _life(
 ) -> tuple[object, ...]:
     """What ranks the chunks of a memory; cached, since most memories of a day are alike."""
     declared = json.loads(facts or NOTHING)
-    importance = declared.get("importance")
-    base = BASE if importance is None else float(importance)
+    base = base_importance(declared.get("importance"))
     weight = max(-1.0, min(1.0, PRIORITY.get(declared.get("priority"), 0.0) + 2 * base - 1))
-    dated = 0 if role == "memory" else _day(day)
+    known = as_day(day) if role != "memory" else None
+    dated = known.toordinal() if known is not None else 0
     resting = tier in TIER and not declared.get("pinned")
     ends = map(_seconds, (end, outdated_until))
     return dated, kind == "semantic", kind == "episodic", TIER.get(tier, 0.0), weight, resting, *ends
@@ -186,13 +187,6 @@ def _seconds(moment: str | None) -> float:
     if moment is None or moment == NEVER:
         return inf if moment else -inf
     return datetime.fromisoformat(moment).timestamp()
-
-
-def _day(text: str) -> int:
-    try:
-        return date.fromisoformat(text).toordinal()
-    except ValueError:
-        return 0
 
 
 def _ranked(connection: Connection, workspace: int, only: Iterable[int] | None = None) -> RankedChunks:

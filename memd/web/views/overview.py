@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from memd.models import RELATIONS
+from memd.timespans import as_day
 from memd.web.rendering import WORDS, address, plain
 from memd.web.visit import Visit
 
@@ -21,7 +22,7 @@ SHADES = (0, 1, 3, 6, 12)
 
 
 async def timeline(visit: Visit) -> Response:
-    end = _day(visit.get("end")) or date.today()
+    end = as_day(visit.get("end")) or date.today()
     first = end - timedelta(weeks=WEEKS - 1, days=end.weekday())
     since, until = visit.get("since"), visit.get("until") or visit.get("end")
     async with visit.client() as memory:
@@ -37,13 +38,6 @@ async def timeline(visit: Visit) -> Response:
         later=address("/timeline", end=str(end + timedelta(weeks=WEEKS)), ns=visit.get("ns"))
         if end < date.today() else "",
     )  # fmt: skip
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _weeks(first: date, end: date, notes: dict[str, int]) -> list[list[dict[str, Any]]]:
