@@ -517,8 +517,14 @@ def test_get_as_of_gives_the_version_of_then(client: Client, workspace: Path) ->
     assert "three pear" in client.get(GARDEN, as_of=second)["text"]
     with pytest.raises(NotFound):
         client.get(GARDEN, as_of=now())
-    with pytest.raises(UsageError, match="as_of"):
-        client.get(GARDEN, as_of="yesterday")
+    # A daily note counts from its day.
+    assert "two apple" in client.get(GARDEN, as_of="yesterday")["text"]
+    assert client.query("apple trees", as_of="last week")["hits"][0]["key"] == GARDEN
+    with pytest.raises(NotFound):
+        client.get(GARDEN, as_of="20 years ago")
+    for wrong in ("someday", "2026-13-01"):
+        with pytest.raises(UsageError, match="as_of"):
+            client.get(GARDEN, as_of=wrong)
 
 
 def test_a_version_begins_after_its_text_was_read(tmp_path: Path) -> None:

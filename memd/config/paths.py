@@ -182,8 +182,7 @@ def replace_file(file: Path, data: bytes | Iterable[bytes], rights: int, follow:
             os.fsync(out.fileno())
         temporary.replace(target)
     except OSError as error:
-        if error.filename:
-            error.filename, error.filename2 = str(target), None
+        error.filename, error.filename2 = str(target), None
         raise
     finally:
         temporary.unlink(missing_ok=True)

@@ -92,9 +92,7 @@ def gc(result: Result, args: Args) -> None:
     """
     for purged in result["purged"]:
         _show_purged(purged["key"], purged)
-    if args["hard"] and not args["dry_run"]:
-        if not result["purged"]:
-            console.note("Nothing was deleted or has expired: nothing is forgotten.")
+    if result["purged"]:
         return
     for memory in result["expired"]:
         what = "deleted" if memory["deleted"] else "expired"

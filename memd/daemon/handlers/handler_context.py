@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import shlex
 import time
 from collections import deque
@@ -425,16 +426,21 @@ def filters_of(request: Filtered) -> Filters:
     return replace(request.filters, since=date_of(request, "since"), until=date_of(request, "until"))
 
 
-def date_of(request: Request, name: str) -> str:
-    """What was given as `since` or `until`: a date as it is, or the day that words such as "yesterday" mean."""
+AS_WRITTEN = re.compile(r"[\d:.+TZ -]*")
+"""Dates and times in digits."""
+
+
+def date_of(request: Request, name: str, bound: str = "") -> str:
+    """What was given as `since` or `until`: a date as it is, or the day that words such as "yesterday" mean; of another
+    parameter, the day that such a `bound` would be."""
     value: str = getattr(request, name)
-    if not any(char.isalpha() for char in value):
+    if AS_WRITTEN.fullmatch(value):
         return value
     today = request.local_time().date() if isinstance(request, Timed) else date.today()
-    if not (read := time_filter(name, value, today)):
+    if not (read := time_filter(bound or name, value, today)):
         hint = "for example 2026-02-15, 2026-02, yesterday, last week"
         raise UsageError(f"`{name}` must be a date, not {value!r}", hint)
-    return str(getattr(read, name))
+    return str(getattr(read, bound or name))
 
 
 def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:

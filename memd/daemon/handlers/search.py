@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from operator import itemgetter
 from typing import Any
 
-from memd.daemon.handlers.handler_context import P, T, filters_of, namespaces
+from memd.daemon.handlers.handler_context import P, T, date_of, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.writer.tasks import ShownMemories, read_files_first, reread_files, verify_text
 from memd.errors import ModelUnavailable, NotFound
@@ -42,7 +42,7 @@ HIT = tuple(field.name for field in fields(Hit))
 
 @handles(methods.QueryRequest)
 async def query(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
-    ask = replace(_ask(ctx, request, request.as_of), order=request.order)
+    ask = replace(_ask(ctx, request, _moment(request)), order=request.order)
     await ctx.catch_up(request.sync, ask.ns)
     answer = await _complete_answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth a look.
@@ -60,7 +60,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
 
 @handles(methods.QueryRequest, without_ledger=True)
 async def query_files(ctx: HandlerContext, request: methods.QueryRequest, call: IncomingCall) -> Result:
-    ask = _ask(ctx, request, request.as_of)
+    ask = _ask(ctx, request, _moment(request))
     if ctx.stores.ledger.damage is not None and (ask.mode == "vector" or ask.as_of or ask.filters != Filters()):
         raise ctx.stores.ledger.damage
     workspaces = [ctx.stores.index(ns).workspace for ns in ask.ns]
@@ -156,8 +156,6 @@ async def _in_time(work: Coroutine[Any, Any, Any]) -> bool:
 
 
 def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
-    if as_of:
-        as_of_view.moment(as_of)
     if request.mode == "vector" and ctx.settings.embedding.provider == "none":
         hint = "ask with --mode text, or have vectors made: memd config set embedding.provider local"
         raise ModelUnavailable('vectors are off (embedding.provider = "none"), so --mode vector finds nothing', hint)
@@ -171,13 +169,18 @@ def _ask(ctx: HandlerContext, request: methods.Search, as_of: str = "") -> Ask:
     )  # fmt: skip
 
 
+def _moment(request: methods.AtATime) -> str:
+    """The moment of the past that a call is about, which words such as "yesterday" may name; empty for now."""
+    return as_of_view.moment(date_of(request, "as_of", "until")) if request.as_of else ""
+
+
 async def search_elsewhere(ctx: HandlerContext, ask: Ask) -> Answer:
     """Search the stores in a reader process, as `ctx.read_elsewhere` does."""
     if ask.order == "newest":
         among = replace(ask, order="best", limit=min(MAX_HITS, ask.limit * NEWEST_AMONG))
         return newest_first(await search_elsewhere(ctx, among), ask.limit)
     if ask.as_of:
-        answer = await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, as_of_view.moment(ask.as_of))
+        answer = await ctx.read_elsewhere(as_of_view.search_as_of, ctx.stores, ask, ask.as_of)
     else:
         if ask.mode in ("hybrid", "vector") and (text := without_operators(ask.query)):
             ctx.readers.embed_ahead(text, ask.ns)
@@ -227,7 +230,7 @@ async def why_not(ctx: HandlerContext, request: methods.WhyNotRequest, call: Inc
 
 @handles(methods.GetRequest)
 async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCall) -> Result:
-    moment = as_of_view.moment(request.as_of) if request.as_of else None
+    moment = _moment(request)
     key, indexes = request.key, await ctx.current_indexes(request)
     if request.path:
         try:

@@ -55,6 +55,8 @@ class CandidatePool:
         """The cosines of the chunks that are nearest in meaning, the nearest first."""
         self.columns: ChunkColumns
         """What ranks those that were last looked at."""
+        self.gone: set[int]
+        """Those of them that may not be shown."""
         if words is not None:
             self.besides += _by_name(index, question, self.among)
             self.by_voice["text"] = _by_words(words, self.depth, self.among)
@@ -71,7 +73,9 @@ class CandidatePool:
         chunks = self.columns.ranked.chunk[at]
         if self.among is not None:
             at, chunks = (some[np.isin(chunks, self.among)] for some in (at, chunks))
-        return dict(zip(chunks.tolist(), at.tolist(), strict=True))
+        shown = dict(zip(chunks.tolist(), at.tolist(), strict=True))
+        self.gone = self.ids - shown.keys()
+        return shown
 
     def _by_day(self, question: ParsedQuestion) -> list[int]:
         """The chunks of the days that a question names, the nearest days first."""

@@ -290,13 +290,17 @@ def _search_by(
         meaning.begin(stores, index, question.text)
     words = match_words(postings, question.words, question.prefixes) if ask.mode != "vector" else None
     pool = CandidatePool(index, question, postings, words, ask.limit)
-    heard, unheard, nearness, margin, gone = None, "", None, 0.0, set[int]()
+    heard, unheard, nearness, margin = None, "", None, 0.0
     if ask.mode != "text" and not deaf:
         heard, unheard = meaning.question_vector(stores, _corrected(question.text, words))
     if heard is not None:
         pool.add_nearest(heard)
-        gone = pool.ids - pool.shown().keys()
-        cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk not in gone]
+    elif not postings.count and catalog.has_chunks(index.reader, index.id):
+        # A memd with another format makes it again: rather wait for that than miss all that it held.
+        raise TextBroken("the text index is being made again", "memd status")
+    shown, undated = pool.shown(also), words
+    if heard is not None:
+        cosines = [cosine for chunk, cosine in pool.cosines.items() if chunk not in pool.gone]
         if cosines and heard.scales.holds:
             nearness, margin = heard.nearness(cosines[0]), heard.margin(cosines)
         # The verdict goes by the question as it was asked.
@@ -304,15 +308,11 @@ def _search_by(
         if moved is not heard:
             heard, also = moved, [*also, *pool.by_voice["vector"]]
             pool.add_nearest(heard)
-    elif not postings.count and catalog.has_chunks(index.reader, index.id):
-        # A memd with another format makes it again: rather wait for that than miss all that it held.
-        raise TextBroken("the text index is being made again", "memd status")
-    shown, undated = pool.shown(also), words
+            shown = pool.shown(also)
     if words is not None:
         undated = match_words(postings, question.undated, question.prefixes) if question.times.spans else words
         # What has expired, or is gone by now, makes nothing known.
-        gone = pool.ids - shown.keys()
-        undated = undated.without(gone)
+        undated = undated.without(pool.gone)
     ranks = ranks_of(pool.by_voice, shown)
     if ask.fusion == "rrf":
         places = pool.columns.described(np.array([shown[chunk] for chunk in ranks], np.int64))
@@ -321,7 +321,7 @@ def _search_by(
         found = signals.weigh(index, pool.columns, shown.values(), question, words, heard, ask.limit)
         for one in found:
             one.ranks = ranks.get(one.place.chunk, {})
-    return WorkspaceResult(found, words, heard, unheard, nearness, undated, margin, gone)
+    return WorkspaceResult(found, words, heard, unheard, nearness, undated, margin, pool.gone)
 
 
 def ranks_of(voices: Mapping[str, Sequence[int]], known: Container[int]) -> dict[int, dict[str, int]]:

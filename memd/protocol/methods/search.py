@@ -17,8 +17,8 @@ class AtATime(base.Request):
     """Can be asked of the past."""
 
     as_of: Annotated[str, base.unset("now")] = ""
-    """A day, a month, a year or a time: answer from the texts that were current at its end; the lines of a former text
-    count from its own first one."""
+    """A day, a month, a year, a time, or words such as yesterday: answer from the texts that were current at its end;
+    the lines of a former text count from its own first one."""
 
 
 class MemoryPlace(base.Shown):
