@@ -56,7 +56,7 @@ def test_git_has_memd_merge_what_two_branches_added(home: Home) -> None:
     assert again.returncode == 0 and ".gitattributes:" not in again.stdout, "set up twice is set up once"
     assert git(root, "status", "--porcelain") == "" and git(root, "remote") == ""
     missing = home.run("merge-note", "nowhere.md", str(root / DAY), str(root / DAY), cwd=root)
-    assert (missing.returncode, missing.stderr) == (2, "memd: nowhere.md is no file\n")
+    assert (missing.returncode, missing.stderr) == (1, "memd: nowhere.md is no file\n")
 
 
 def test_what_both_branches_changed_is_left_between_markers(home: Home) -> None:

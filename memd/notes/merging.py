@@ -455,8 +455,7 @@ def main(arguments: list[str]) -> int:
     base, ours, theirs = map(Path, arguments[:3])
     path = arguments[3] if len(arguments) > 3 else arguments[1]
     if missing := [file for file in (ours, theirs, base) if not file.is_file()]:
-        print(f"memd: {missing[0]} is no file", file=sys.stderr)
-        return 2
+        sys.exit(f"memd: {missing[0]} is no file")
     if any(file.read_bytes().startswith(read.UTF_16) for file in (ours, theirs)):
         print(f"{path}: UTF-16 is not merged", file=sys.stderr)
         return 1
