@@ -206,6 +206,7 @@ def test_front_matter_that_was_changed_is_read_back_and_the_text_stays(body: str
 
 @fuzzed
 @given(pieces("tags=", "pinned", "a,b", "importance=", "0.5", "ttl=", "3d", '"', "'", "\\", " ", "=", "-->", "links="))
+@example("tags=>--")
 def test_the_comment_under_a_heading_is_read_whatever_it_says(body: str) -> None:
     metadata.read_comment(f"<!-- memd: {body} -->")
     metadata.with_comment(f"## A\n<!-- memd: {body} -->\n\ntext\n", {"pinned": True})

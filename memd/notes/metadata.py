@@ -255,7 +255,7 @@ def _word(name: str, value: Any) -> str:
     if isinstance(value, list | tuple) and any("," in entry for entry in value):
         raise UsageError(f"`{name}` of a section cannot hold a comma", "commas separate its entries")
     text = ",".join(value) if isinstance(value, list | tuple) else str(value)
-    if "--" in text and ">" in text:
+    if "-->" in text:
         raise UsageError(f"`{name}` cannot stand in a comment: {text}")
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     return f"{name}={text}" if UNQUOTED.fullmatch(text) else f'{name}="{quoted}"'
