@@ -19,11 +19,17 @@ from memd.notes.blocks import with_line_ends
 from memd.notes.names import COMMENT, STAMP, head, slug
 from memd.prose import LINE, flat_line
 
-FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?:.*?\n)??(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)", re.DOTALL)
+FRONT_MATTER = re.compile(
+    r"---[^\S\n]*\n(?:[^\S\n]*\n)*"
+    r"(?:(?=(?:[^\S\n]*(?:#[^\n]*)?\n)*[^\S\n]*(?:\{|[^\s#][^\n]*?:\s)).*?\n)??(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)",
+    re.DOTALL,
+)
+"""It begins with a field: a text between two lines is none."""
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 MAX_KEYS = 1_000
-TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]*)")
+TAG = re.compile(r"(?<![\w/#&\\])(?<!\]\()(?<!=[\"'])#([^\W\d_][\w/-]*)")
+"""Not the target of a link or of an attribute, nor what a backslash makes a plain character."""
 SPOKEN = re.compile(r"[ \t>*-]*(?:user|assistant|human|system|bot)\**:", re.IGNORECASE)
 CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
 """Inline code: it ends with as many backticks as it began with."""

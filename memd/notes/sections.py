@@ -240,8 +240,9 @@ def _first(text: str, new: str, fields: metadata.Fields) -> str:
 
 def _under_heading(memory: Memory, new: str) -> str:
     """A section's new text under its old heading, unless it has a heading of its own."""
-    heading = metadata.HEADING.match(new)
-    if heading and (new.lstrip().startswith("## ") if memory.slug else heading.group().lstrip().startswith("# ")):
+    first = heading.group().strip() if (heading := metadata.HEADING.match(new)) else ""
+    below_title = first.startswith("##") or ("\n" in first and first.endswith("-"))
+    if first and below_title == bool(memory.slug):
         return nested(new, keep=1)
     head = head_of(memory.text).rstrip("\r\n")
     return f"{head}\n\n{nested(new)}" if head else nested(new)
@@ -319,25 +320,37 @@ def without_section(path: str, slug: str, text: str) -> str | None:
 
 def metadata_of(path: str, slug: str, text: str | None) -> Declared:
     """The metadata of one memory, from where `with_metadata` would write it."""
-    if text is None:
+    memory = memory_in(path, text, slug) if text is not None else None
+    if text is None or memory is None:
         return Declared()
-    if _uses_front_matter(path, text):
-        return metadata.read_front_matter(text)[0]
-    memory = memory_in(path, text, slug)
-    return metadata.read_comment(memory.text) if memory else Declared()
+    comment = Declared() if names.is_topic(path) else metadata.read_comment(memory.text)
+    return metadata.merge(_of_only_memory(path, text), comment, ())
 
 
 def with_metadata(path: str, slug: str, text: str, fields: metadata.Fields) -> str:
-    """The file with some metadata of one memory changed: in its front matter, or in the comment under its heading."""
-    if _uses_front_matter(path, text):
-        return metadata.with_front_matter(text, fields)
+    """The file with some metadata of one memory changed: in its front matter, or in the comment under its heading.
+
+    A section that comes later has what the front matter says, too: a section has its own in its comment, but for what
+    the front matter of its file has already.
+    """
+    whole = names.is_topic(path) or (not slug and metadata.front_matter_end(text) and _is_alone(path, text))
+    of_file = _of_only_memory(path, text)
+    in_front = {name: value for name, value in fields.items() if whole or not metadata.is_empty(getattr(of_file, name))}
+    in_comment = {name: value for name, value in fields.items() if name not in in_front}
+    text = metadata.with_front_matter(text, in_front) if in_front else text
+    if not in_comment:
+        return text
     start, end = section_span(path, text, slug)
-    return text[:start] + metadata.with_comment(text[start:end], fields).strip("\r\n") + text[end:]
+    return text[:start] + metadata.with_comment(text[start:end], in_comment).strip("\r\n") + text[end:]
 
 
-def _uses_front_matter(path: str, text: str) -> bool:
-    """Whether a file's front matter belongs to a single memory."""
-    return names.is_topic(path) or bool(metadata.front_matter_end(text) and len(parse(path, text).memories) == 1)
+def _of_only_memory(path: str, text: str) -> Declared:
+    """What the front matter says of the only memory of a file."""
+    return metadata.read_front_matter(text)[0] if _is_alone(path, text) else Declared()
+
+
+def _is_alone(path: str, text: str) -> bool:
+    return names.is_topic(path) or len(parse(path, text).memories) == 1
 
 
 # --- tags ---------------------------------------------------------------------------------------------------

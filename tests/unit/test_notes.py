@@ -119,6 +119,8 @@ def test_a_comment_declares_facts_for_its_section_only():
 def test_hashtags_are_not_taken_from_code_or_links():
     text = "## A\n\nreal #one and #two/three, not a#b, not &#38;, not # alone\n\n```\n#include <x>\n```\n"
     assert parse("MEMORY.md", text).memories[0].declared.tags == ("one", "two/three")
+    text = '## A\n\n- [Install](#install) <a href="#install">there</a>, \\#plain, but (#kept)\n'
+    assert parse("MEMORY.md", text).memories[0].declared.tags == ("kept",)
 
 
 def test_a_room_in_a_chat_is_no_tag():
@@ -134,12 +136,19 @@ def test_the_list_of_topics_is_never_a_hit():
 @pytest.mark.parametrize(
     "front",
     [
-        "a: [1, 2", "a:\n " * 400, "- 1", "a: &x [*x]", "[" * 20_000, "a: 1\na: 2", "\t- bad\n  indent", "!!python/x y",
-        "importance: 1" + "0" * 400,
+        "a: [1, 2", "a:\n " * 400, "a: &x [*x]", "a: " + "[" * 20_000, "a: 1\na: 2", "a: 1\n\t- bad\n  indent",
+        "a: !!python/x y", "importance: 1" + "0" * 400, "# mine\n\na: 1",
     ],
 )  # fmt: skip
 def test_front_matter_that_cannot_be_read_costs_nothing_but_itself(front: str):
     assert parse("MEMORY.md", f"---\n{front}\n---\n\n## A\n\na\n").memories[0].chunks[0].text == "## A\n\na"
+
+
+@pytest.mark.parametrize("text", ["- 1", "[x", "\t- bad\n  indent", "\n## One\n\nA slide.\n", "a sentence", "# a: b"])
+def test_a_text_between_two_lines_is_no_front_matter(text: str):
+    note = parse("MEMORY.md", f"---\n{text}\n---\n\n## A\n\na\n")
+    read = "\n".join(chunk.text for memory in note.memories for chunk in memory.chunks)
+    assert all(word in read for word in text.split()) and not note.warnings
 
 
 def test_half_of_a_character_in_front_matter_is_replaced():

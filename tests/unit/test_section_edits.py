@@ -49,6 +49,24 @@ def test_facts_of_a_section_stand_in_its_comment() -> None:
     assert two == NOTES.replace("## Two\n", "## Two\n<!-- memd: importance=0.8 -->\n")
 
 
+def test_facts_of_the_only_section_are_not_those_of_later_ones() -> None:
+    alone = "---\nmood: good\ntags: [a]\n---\n# Day\n\n## Parcel\n\nCode 4711.\n"
+    made = sections.put(DAILY, "parcel", alone, None, {"ttl": "1h", "tags": ["b"], "pinned": True})
+    assert made == alone.replace("[a]", "[b]").replace("Parcel\n", "Parcel\n<!-- memd: ttl=1h pinned -->\n")
+    later = parse(DAILY, made + "\n## Salary\n\nTalk with Otto.\n").memories[-1].declared
+    assert (later.ttl, later.pinned, later.tags) == ("", False, ("b",)), "the file had tags for all of its sections"
+    told = sections.metadata_of(DAILY, "parcel", made)
+    assert (told.ttl, told.pinned, told.tags) == ("1h", True, ("b",))
+    assert sections.put(DAILY, "parcel", made, None, {"ttl": "", "tags": [], "pinned": False}).count("memd:") == 0
+
+
+def test_a_section_that_is_put_back_as_it_was_read_is_the_same() -> None:
+    for heading in ("## Garden", "##\tGarden", "Garden\n------", "## A = b ="):
+        whole = f"# Notes\n\n{heading}\n\nApple trees.\n"
+        (memory,) = parse(DAILY, whole).memories
+        assert sections.put(DAILY, memory.slug, whole, memory.text, {}) == whole
+
+
 def test_facts_of_a_topic_stand_in_its_front_matter_and_every_other_line_stays() -> None:
     text = "---\r\n# mine\r\ntags:   [a,  b] # why\r\nodd: {x: 1}\r\nkind: semantic\r\n---\r\n\r\nbody\r\n"
     made = sections.put(TOPIC, "", text, "new\nlines", {"tags": ["c"], "pinned": True, "kind": None})
