@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from datetime import date
 
 import pytest
@@ -187,6 +188,89 @@ def test_borders_of_weeks_years_and_leap_years(text: str, now: date, expected: s
     assert days(text, now) == [expected]
 
 
+MONTHS = {
+    "en": "January February March April May June July August September October November December",
+    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
+    "ru": "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
+    "zh": "1月 2月 3月 4月 5月 6月 7月 8月 9月 10月 11月 12月",
+    "ja": "1月 2月 3月 4月 5月 6月 7月 8月 9月 10月 11月 12月",
+    "ko": "1월 2월 3월 4월 5월 6월 7월 8월 9월 10월 11월 12월",
+}
+IN_RUSSIAN = "январе феврале марте апреле мае июне июле августе сентябре октябре ноябре декабре"
+OF_RUSSIAN = "января февраля марта апреля мая июня июля августа сентября октября ноября декабря"
+WITH_YEAR = {"es": ("{} 2024", "{} de 2024"), "pt": ("{} 2024", "{} de 2024"), "ru": ("{} 2024", "{} 2024 года"),
+             "zh": ("2024年{}",), "ja": ("2024年{}",), "ko": ("2024년 {}",)}  # fmt: skip
+WITH_DAY = {
+    "en": ("7 {} 2024", "{} 7, 2024"),
+    "de": ("7. {} 2024", "am 7. {} 2024"),
+    "fr": ("7 {} 2024", "le 7 {} 2024"),
+    "es": ("7 de {} de 2024", "el 7 de {} de 2024"),
+    "pt": ("7 de {} de 2024", "7 {} 2024"),
+    "it": ("7 {} 2024", "il 7 {} 2024"),
+    "nl": ("7 {} 2024", "op 7 {} 2024"),
+    "ru": ("7 {} 2024", "7 {} 2024 года"),
+    "zh": ("2024年{}7日",),
+    "ja": ("2024年{}7日",),
+    "ko": ("2024년 {} 7일",),
+}
+WITH_IN = {"en": ("in {}",), "de": ("im {}",), "fr": ("en {}",), "es": ("en {}",), "pt": ("em {}",),
+           "it": ("a {}", "in {}"), "nl": ("in {}",), "ru": ("в {}",), "zh": ("{}",), "ja": ("{}に",),
+           "ko": ("{}에",)}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", MONTHS)
+@pytest.mark.parametrize("month", range(1, 13))
+def test_every_month_is_one_in_every_language(language: str, month: int):
+    def said(names: str) -> str:
+        return names.split()[month - 1]
+
+    name = said(MONTHS[language])
+    in_name, of_name = (said(IN_RUSSIAN), said(OF_RUSSIAN)) if language == "ru" else (name, name)
+    first = date(2024, month, 1)
+    last = date(2024, month, monthrange(2024, month)[1])
+    for said_so in WITH_YEAR.get(language, ("{} 2024",)):
+        assert days(said_so.format(name)) == [f"{first}..{last}"], said_so
+        assert single(said_so.format(name), NOW), said_so
+    for said_so in WITH_DAY[language]:
+        assert days(said_so.format(of_name)) == [f"{date(2024, month, 7)}"], said_so
+        assert single(said_so.format(of_name), NOW), said_so
+    for said_so in WITH_IN[language]:
+        assert days(f"{said_so.format(in_name)} 2024" if language not in "zh ja ko" else f"2024年{name}") == [
+            f"{first}..{last}"
+        ]
+        (span,) = spans(said_so.format(in_name), NOW)
+        assert (span.first.month, span.first.day, span.any_year) == (month, 1, True), said_so
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a mai tai", "the rover on mars", "a mars bar 2", "the march", "may 7 be enough", "point 1. April was dull",
+     "Mayo Clinic", "Augusta 2 and 3", "sept frères"],
+)  # fmt: skip
+def test_what_only_looks_like_a_month_of_another_language_is_none(text: str):
+    assert days(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Anfang April 2024", "2024-04-01..2024-04-10"),
+        ("early April 2024", "2024-04-01..2024-04-10"),
+        ("am 3. September 2024", "2024-09-03"),
+        ("what did Ana do in septiembre de 2024", "2024-09-01..2024-09-30"),
+        ("was war im August?", "2025-08-01..2025-08-31*"),
+        ("Frida och Linus i mars 2024, och det var bra", "2024-03-01..2024-03-31"),
+    ],
+)
+def test_a_month_of_another_language_is_read_in_any_text(text: str, expected: str):
+    assert days(text) == [expected]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -255,6 +339,10 @@ def test_a_span_meets_the_days_within_it(text: str, first: str, last: str | None
         ("last week", "2026-02-09"),
         ("2026-02", "2026-02-01"),
         (" 1987 ", "1987-01-01"),
+        ("la semaine dernière", "2026-02-09"),
+        ("Die letzte Woche", "2026-02-09"),
+        ("im Mai", "2025-05-01"),
+        ("En marzo", "2025-03-01"),
     ],
 )
 def test_a_single_expression_needs_no_preposition(text: str, expected: str):

@@ -59,9 +59,10 @@ def spans(text: str, now: date, language: str | None = None) -> list[TimeSpan]:
 def single(text: str, now: date) -> TimeSpan | None:
     """The span of a text that is one expression and nothing else; it needs no preposition."""
     text = text.strip()
+    article = len(text) - len(ALONE.sub("", text))
     for lead in ("", "in ", "on "):
         found = spans(lead + text, now)
-        if len(found) == 1 and found[0].start <= len(lead) and found[0].end == len(lead + text):
+        if len(found) == 1 and found[0].start <= len(lead) + article and found[0].end == len(lead + text):
             return found[0]
     return None
 
@@ -132,7 +133,7 @@ def _read(
     return atoms
 
 
-LEAD, NTH, JOINT, AND = map(ENGLISH.pattern, ("lead", "nth", "joint", "and"))
+LEAD, NTH, JOINT, AND, ALONE = map(ENGLISH.pattern, ("lead", "nth", "joint", "and", "alone"))
 
 
 def _joined(atoms: list[TimeSpan], text: str, low: str, now: date) -> list[TimeSpan]:
