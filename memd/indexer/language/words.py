@@ -1,8 +1,9 @@
 """Cuts text into the words that memd indexes and searches, with their places.
 
-A word has exact forms (as written, NFC, case folded) and terms (accents folded, English stems, the parts of
-a code identifier). Scripts without spaces become pairs of characters; a single character is an exact form. Words in
-other languages have a stem of theirs besides, marked with its language so that it meets no English one.
+A word has exact forms (as written, NFC, case folded) and terms (accents folded, English stems, the parts of a code
+identifier, what is behind an elision). Scripts without spaces become pairs of characters; a single character is an
+exact form. Words in other languages have a stem of theirs besides, marked with its language so that it meets no
+English one.
 """
 
 import re
@@ -29,6 +30,8 @@ POINTED = re.compile(r"\d{1,3}(?:\.\d{3}){1,2}")
 """May be a number in groups too, as in German; with a third point it is an address."""
 APOSTROPHE = re.compile(r"['’]")
 HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+ELISION = re.compile(TABLES["elision"])
+"""A short word without its vowel before another word, in French and Italian: "l'" in "l'été"."""
 POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
 MAX_WORD = 120
 """Longer runs are data (base64, hashes), cut so that the lexicon stays small."""
@@ -209,13 +212,15 @@ def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
         whole = token.lower()
         return (whole,), (_stem(whole),)
-    token = APOSTROPHE.sub("", POSSESSIVE.sub("", token)).strip("_")
+    elided = ELISION.match(token := POSSESSIVE.sub("", token))
+    behind = APOSTROPHE.sub("", token[elided.end() :]) if elided else ""
+    token = APOSTROPHE.sub("", token).strip("_")
     if not token:
         return (), ()
     # In "401,403" each may be a number of its own.
     groups = GROUPING.split(token.partition(".")[0]) if GROUPING.search(token) else []
     token = GROUPING.sub("", token)
-    pieces = [piece for piece in JOINT.split(token) if piece]
+    pieces = [piece for piece in JOINT.split(f"{token}-{behind}") if piece]
     pieces += [token.replace(".", "")] if POINTED.fullmatch(token) else []
     parts = [hump for piece in pieces if piece.isascii() for hump in HUMP.findall(piece)]
     whole = _plain(token)
@@ -238,10 +243,14 @@ def _term(plain: str) -> str:
     return _stem(folded) if folded.isascii() and folded.isalpha() else folded
 
 
+FOLDED = str.maketrans(TABLES["folded"])
+"""Letters that Unicode does not take apart."""
+
+
 def _fold(text: str) -> str:
     if text.isascii():
         return text
-    return composed(re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text)))
+    return composed(re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text)).translate(FOLDED))
 
 
 _english_stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord

@@ -29,8 +29,8 @@ from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, TextBroken, reading
 from memd.models import Chunk
 
-FORMAT = 8
-"""The version of the format; an index of another version is built again. (8: a sketch of the terms of each chunk.)"""
+FORMAT = 9
+"""The version of the format; an index of another version is built again. (9: words behind an elision, ł as l.)"""
 
 FIELDS = ("heading", "body", "exact")
 SCHEMA = fields.Schema(
