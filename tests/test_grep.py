@@ -186,6 +186,37 @@ def test_a_path_narrows_it(looking: Client, path: str, count: int) -> None:
     assert len(grep(looking, "ersatztv", path=path)) == count
 
 
+def test_a_path_may_be_given_in_another_spelling(memory: Client, workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(workspace)
+    other = write_notes(tmp_path / "other", {"memory/2026-02-15.md": "## Fence\n\nThe ErsatzTV fence is red.\n"})
+    memory.workspace_add(str(other))
+    file = "memory/2026-02-15.md"
+    spellings = (
+        f"./{file}",
+        f"memory/./{file.removeprefix('memory/')}",
+        f"{workspace}/{file}",
+        f"{tmp_path}/link/{file}",
+    )
+    for path in (file, *spellings):
+        for ns in ["agent"], ["agent", "other"]:
+            calls = (
+                memory.query("ErsatzTV", mode="text", path=path, ns=ns)["hits"],
+                memory.grep("ErsatzTV", path=path, ns=ns)["blocks"],
+                memory.list(path=path, ns=ns)["memories"],
+                memory.tree(path, ns=ns)["memories"],
+                memory.context("ErsatzTV", path=path, ns=ns)["memories"],
+            )
+            expected = {"agent", *(ns if not path.startswith("/") else [])}
+            assert all({one["ns"] for one in found} == expected for found in calls), (path, ns, calls)
+        assert memory.why_not(path, 3, "ErsatzTV", ns=["agent"])["indexed"], path
+        assert memory.get(path=path, from_=3, lines=1, ns=["agent"])["path"] == file
+    everything = memory.list(ns=["agent"])["memories"]
+    for path in (".", "./", str(workspace), f"{tmp_path}/link/"):
+        assert memory.list(path=path, ns=["agent"])["memories"] == everything
+    for path in ("/nowhere", "../agent", "a\0b", "/a\0b", f"{tmp_path}/link/../other"):
+        assert memory.list(path=path, ns=["agent"])["memories"] == [], path
+
+
 def test_answers_are_continued_where_they_ended(looking: Client) -> None:
     seen: list[tuple[str, int]] = []
     after = ""

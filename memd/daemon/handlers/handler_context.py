@@ -42,9 +42,12 @@ from memd.indexer.query.meaning import is_foreign_to
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
+from memd.indexer.views import keys
 from memd.lifecycle.rules import Rule
 from memd.models import Filters, Workspace
-from memd.protocol.methods.base import Asking, Filtered, OneWorkspace, Request, Scoped, Timed
+from memd.protocol.methods.base import Asking, Filtered, OfSort, OneWorkspace, Request, Scoped, Timed
+from memd.protocol.methods.overview import TreeRequest
+from memd.protocol.methods.search import GrepRequest
 
 log = logging.getLogger("memd.handlers")
 
@@ -254,6 +257,15 @@ class HandlerContext:
         if len(names) > 1:
             raise UsageError("which workspace is meant?", f"name it with -n: {', '.join(names)}")
         return self.stores.index(names[0])
+
+    def spell_path(self, request: InWorkspace) -> None:
+        """Have the path that a call looks in as the index spells it; one from `/` tells the workspace, too."""
+        if isinstance(request, (OfSort, GrepRequest, TreeRequest)) and (given := request.path):
+            found = {keys.as_indexed(index, given): index.workspace.ns for index in self.indexes(request)}
+            # Of a workspace in another one the inner one is meant.
+            path = min(filter(None, found), key=len, default=given)
+            request.path = path if path != "." else ""
+            request.ns = (found[path],) if given.startswith("/") and path in found else request.ns
 
     async def current_indexes(self, request: InWorkspace, linked: bool = False) -> list[OwnIndex]:
         """The indexes, once they have the changes that were seen so far; `linked`: once edges follow from them."""

@@ -54,6 +54,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
         raise UnknownMethod(f"there is no method `{method}`", f"known: {', '.join(METHODS)}")
     request = parse(declared, bound_params(ctx, call.connection, declared, params))
     check_files(ctx, call.connection, declared, request)
+    ctx.spell_path(request)
     await propose_untrusted(ctx, declared, request, params)
     wants_progress = isinstance(request, Progressing) and request.progress
     ctx = ctx.for_call(call if declared.writes else None, call.progress if wants_progress else None)

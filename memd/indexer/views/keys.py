@@ -1,6 +1,7 @@
 """Finds memories by their key, lines by their path, and lists memories by tag, by file and by age."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -175,14 +176,21 @@ def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int,
 
 def inside(index: WorkspaceIndex, path: str) -> str:
     """The path relative to the workspace if it is one of its memory files, else empty."""
-    pure = PurePosixPath(path)
-    if pure.is_absolute():
-        root = PurePosixPath(index.workspace.root)
-        path = str(pure.relative_to(root)) if pure.is_relative_to(root) else ""
+    path = as_indexed(index, path)
     safe = path and ".." not in PurePosixPath(path).parts
     if not safe or not is_memory_path(index.workspace, path) or refusal(index.workspace, path):
         return ""
     return linked_note(index.workspace, path) or path
+
+
+def as_indexed(index: WorkspaceIndex, path: str) -> str:
+    """A path, or a pattern, as the index spells it: relative to the workspace, where it may be given from `/`, also
+    through a linked folder. Empty where it leads out."""
+    root, place = index.workspace.root, index.workspace.root / path
+    try:
+        return (place if place.is_relative_to(root) else Path(os.path.realpath(place))).relative_to(root).as_posix()
+    except ValueError:
+        return ""
 
 
 def _lines(index: WorkspaceIndex, path: str, first: int, count: int, max_bytes: int) -> JsonObject:
