@@ -52,6 +52,11 @@ def test_the_teams_notes_change_by_review_and_ones_own_version_wins(shared: Path
         assert "sandpiper" in memory.get(key)["text"]
     with pytest.raises(Refused, match="it changes by review"):
         memory.put("team/oncall.md", "Mine now.")
+    (shared / "team/ops.md").write_text("# Ops\n\n## Oncall\n\nThe heron is on call.\n")
+    memory.sync()
+    with pytest.raises(Refused, match=r"team/ops.md is the team's: it changes by review") as told:
+        memory.put("ops#oncall", "Mine.")
+    assert "write your own" in told.value.hint
     memory.put("oncall", "My own rota.")
     memory.sync()
     assert memory.get("oncall")["path"] == "memory/topics/oncall.md"

@@ -263,8 +263,8 @@ def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
 def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Layout) -> KeyTarget:
     """The memory that a key names, or the topic file that it will be."""
     rows, layer_of = lookup.memories(stores.ledger.reader, index.id, key), index.workspace.layer_of
-    # What only the team has gets a version of one's own.
-    if any(layer_of(row["path"]) == OWN or key.startswith(row["path"]) for row in rows):
+    # A file that only the team has gets a version of one's own; a section has none without the file, and is refused.
+    if any(layer_of(row["path"]) == OWN or "#" in key or key.startswith(row["path"]) for row in rows):
         return existing(stores, index, key)
     if "#" in key:
         new = f'a new one has a name without #: memd put {slug(key.rpartition("#")[2]) or "NAME"} "…"'
