@@ -151,6 +151,25 @@ def test_a_section_deleted_in_an_editor_comes_back(client: Client, workspace: Pa
     assert [one["version"] for one in client.history("2026-02-15#ersatztv")["versions"]] == [3, 2, 1]
 
 
+def test_a_removed_section_is_not_taken_for_the_one_that_has_its_key_now(client: Client, workspace: Path) -> None:
+    (workspace / "MEMORY.md").write_text("# D\n\n## Log\n\nfirst\n\n## Log\n\nsecond\n")
+    client.sync()
+    client.put("MEMORY#log-2", "second, edited")
+    client.rm("MEMORY#log")
+    client.sync()
+    before = (workspace / "MEMORY.md").read_text()
+    with pytest.raises(UsageError, match="one that is removed") as told:
+        client.restore("MEMORY#log")
+    assert (workspace / "MEMORY.md").read_text() == before
+    named = re.search(r"memd restore (MEMORY#log~\d+);", told.value.hint)
+    assert named and named[1] in {one["key"] for one in client.trash()["memories"]}
+    client.restore(named[1])
+    client.sync()
+    assert (workspace / "MEMORY.md").read_text() == f"{before}\nfirst\n".replace("\nfirst", "\n## Log\n\nfirst")
+    client.restore("MEMORY#log", 1)
+    assert "edited" not in (workspace / "MEMORY.md").read_text()
+
+
 def test_a_title_that_was_alone_for_a_while_is_not_in_the_trash(client: Client, workspace: Path) -> None:
     (workspace / "memory/2026-03-01.md").write_text("# 2026-03-01\n\n## Solo\n\nThe lion sleeps at noon.\n")
     client.sync()
