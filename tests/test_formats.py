@@ -333,9 +333,10 @@ def test_a_role_that_nobody_has_is_told(place: Home) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("limit", ["--limit=5", "-l5"], ids=["fast", "typer"])
 def test_since_is_not_later_than_until(place: Home, since: str, until: str, fine: bool, limit: str) -> None:
-    done = query(place, "--since", since, "--until", until, limit, "pnpm")
-    assert (done.returncode != 2) == fine, done.stderr
-    assert fine or f"--since {since} is later than --until {until}" in done.stderr
+    span = ("--since", since, "--until", until, limit)
+    for done in (query(place, *span, "pnpm"), *(place.run(command, *span) for command in ("list", "timeline"))):
+        assert (done.returncode != 2) == fine, done.stderr
+        assert fine or f"`since` {since} is later than `until` {until}" in done.stderr
 
 
 def asked(**given: Any) -> fast_search.TypedQuery:

@@ -47,12 +47,6 @@ class TypedQuery:
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
-        since, until = self.args.get("since") or "", self.args.get("until") or ""
-        shorter = min(len(since), len(until))
-        # "2026-02" takes in its days, so dates are compared as far as both go; words are left to the daemon.
-        dates = all(value.replace("-", "").isdigit() for value in (since, until))
-        if dates and since[:shorter] > until[:shorter]:
-            raise UsageError(f"--since {since} is later than --until {until}", "the range is empty: swap the dates")
         refused = [name for name in _typed(self.args, QUERY.params) if name not in BUS_PARAMS]
         if refused and self.format == "entries":
             flag = "--" + refused[0].replace("_", "-")

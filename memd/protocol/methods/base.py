@@ -93,6 +93,10 @@ class Request:
             # Words for a time are read by the daemon, which knows them; a date that does not exist is none of them.
             if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
                 check_date(name, value)
+        since, until = getattr(self, "since", ""), getattr(self, "until", "")
+        # "2026-02" takes in its days, so dates are compared as far as both go.
+        if (since + until).replace("-", "").isdigit() and since[: len(until)] > until[: len(since)]:
+            raise UsageError(f"`since` {since} is later than `until` {until}", "the range is empty: swap the dates")
         self.check()
 
     def check(self) -> None:
