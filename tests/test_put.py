@@ -215,6 +215,19 @@ def test_unknown_keys_suggest_near_ones(memory: Client) -> None:
         assert "`sourdough`" in near.value.hint
 
 
+def test_a_file_without_a_memory_takes_the_text(memory: Client, workspace: Path) -> None:
+    (workspace / "memory/empty.md").write_text("")
+    (workspace / "memory/titled.md").write_text("---\ntags:\n- ops\n---\n")
+    (workspace / "memory/2026-02-20.md").write_text("")
+    memory.sync()
+    for key, before in (("empty", ""), ("titled", "---\ntags:\n- ops\n---\n\n")):
+        assert memory.put(key, "The ibis waits.")["paths"] == [f"memory/{key}.md"]
+        assert (workspace / f"memory/{key}.md").read_text() == f"{before}The ibis waits.\n"
+        assert memory.get(key)["version"] == 1
+    with pytest.raises(UsageError, match="cannot be the key of a new memory"):
+        memory.put("2026-02-20", "x")
+
+
 def test_the_index_of_topics_is_not_for_put(memory: Client, workspace: Path) -> None:
     with (workspace / "MEMORY.md").open("a") as file:
         file.write("\n## Specialized Knowledge\n\n- sourdough: bread\n")

@@ -271,11 +271,12 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
         raise NotFound(f"no memory has the key `{key}`", f"{suggest_keys(stores, [index], key)}\n{new}")
     name = topics.topic_name(key)
     path = layout.topic(name)
-    others = [known for known in index.files if PurePosixPath(known).stem == name and known != path]
-    others = [known for known in others if layer_of(known) == OWN]
-    if others:
-        hint = suggest_keys(stores, [index], key)
-        raise UsageError(f"`{key}` is a file of several memories ({others[0]})", hint)
+    own = [one for one in index.files if PurePosixPath(one).stem == name and one != path and layer_of(one) == OWN]
+    for one in own:
+        if index.files[one].left_out or lookup.in_file(stores.ledger.reader, index.id, one):
+            raise UsageError(f"`{key}` is a file of several memories ({one})", suggest_keys(stores, [index], key))
+    # A file without any memory is where it will be.
+    path = own[0] if own else path
     if DATE.fullmatch(name) or PurePosixPath(name).suffix in (".md", ".mdk"):
         raise UsageError(f"`{key}` cannot be the key of a new memory", "leave out .md; for a day: memd note")
     if not inside(index, path) or path == INDEX:
