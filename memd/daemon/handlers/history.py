@@ -8,7 +8,6 @@ from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_wri
 from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, NotFound, Refused, UsageError
-from memd.indexer.query import lookup
 from memd.indexer.record.actions import by_request
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import overview, past
@@ -33,10 +32,9 @@ async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: In
     if request.path:
         return await _restore_file(writer, request.path)
     index, row = await ctx.read(past.known, ctx.stores, [writer.index], key)
-    removed = await ctx.read(lambda: lookup.gone(ctx.stores.ledger.reader, index.id, key))
+    removed = await ctx.read(past.last_gone, ctx.stores, [index], key)
     if removed and row["gone"] is None and not request.version:
-        last = max(removed, key=lambda one: (one["gone"] or "", one["id"]))
-        hint = f"that one: memd restore {key}~{last['id']}; a former text of this one has a number: memd history {key}"
+        hint = f"that one: memd restore {key}~{removed[1]['id']}; a former text of this one: memd history {key}"
         raise UsageError(f"`{key}` is a memory that is there, and was one that is removed", hint)
     version, text = await ctx.read(past.text_of, ctx.stores, row["id"], key, request.version or 0)
     change = await ctx.read(restoring_change, ctx.stores, index, row, text)

@@ -41,11 +41,15 @@ def known(stores: Stores, indexes: keys.Indexes, key: str) -> Known:
     try:
         return keys.find_memory(stores, indexes, key)
     except NotFound:
-        gone = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
-        last = max(gone, key=lambda one: (one[1]["gone"] or "", one[1]["id"]), default=None)
-        if (memory := last or _by_number(stores, indexes, key)) is None:
+        if (memory := last_gone(stores, indexes, key) or _by_number(stores, indexes, key)) is None:
             raise
         return memory
+
+
+def last_gone(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
+    """The last of the memories that had a key when they left the files."""
+    gone = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
+    return max(gone, key=lambda one: (one[1]["gone"] or "", one[1]["id"]), default=None)
 
 
 def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
