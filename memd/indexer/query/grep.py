@@ -146,7 +146,6 @@ def _piece_numbers(text: str) -> NDArray[np.uint64]:
 
 def under(path: str, wanted: str) -> bool:
     """Whether a path is the wanted file, is below the wanted folder, or matches the wanted pattern."""
-    wanted = wanted.rstrip("/")
     return not wanted or path == wanted or path.startswith(f"{wanted}/") or fnmatchcase(path, wanted)
 
 
