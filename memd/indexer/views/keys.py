@@ -271,12 +271,12 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
         raise NotFound(f"no memory has the key `{key}`", f"{suggest_keys(stores, [index], key)}\n{new}")
     name = topics.topic_name(key)
     path = layout.topic(name)
-    own = [one for one in index.files if PurePosixPath(one).stem == name and one != path and layer_of(one) == OWN]
-    for one in own:
-        if index.files[one].left_out or lookup.in_file(stores.ledger.reader, index.id, one):
+    others = [one for one in index.files if PurePosixPath(one).stem == name and one != path and layer_of(one) == OWN]
+    for one in others:
+        if index.files[one].problem or lookup.in_file(stores.ledger.reader, index.id, one):
             raise UsageError(f"`{key}` is a file of several memories ({one})", suggest_keys(stores, [index], key))
-    # A file without any memory is where it will be.
-    path = own[0] if own else path
+    # A note without any memory is where it will be.
+    path = others[0] if others else path
     if DATE.fullmatch(name) or PurePosixPath(name).suffix in (".md", ".mdk"):
         raise UsageError(f"`{key}` cannot be the key of a new memory", "leave out .md; for a day: memd note")
     if not inside(index, path) or path == INDEX:
