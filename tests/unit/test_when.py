@@ -176,6 +176,8 @@ def test_an_expression_means_these_days(text: str, expected: str):
         ("last quarter", date(2026, 1, 15), "2025-10-01..2025-12-31"),
         ("on Friday", date(2026, 1, 1), "2025-12-26"),
         ("in December", date(2026, 1, 1), "2025-12-01..2025-12-31*"),
+        # English has the name, as Dutch has: its own rules read the day.
+        ("on 8th December, 2023", date(2026, 1, 1), "2023-12-08"),
         ("in winter", date(2026, 1, 10), "2025-12-01..2026-02-28*"),
         # Weeks begin on Monday: seen from Sunday, last week is the one that ended seven days before.
         ("this week", date(2026, 2, 22), "2026-02-16..2026-02-22"),
