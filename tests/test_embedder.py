@@ -259,6 +259,7 @@ print(loaded - empty, memory() - loaded)
 """Prints the kilobytes that the model takes, and those that texts of many lengths leave behind."""
 
 
+@pytest.mark.linux  # /proc says what a process takes
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_the_table_of_words_stays_in_its_file_and_a_long_text_leaves_no_memory_behind(cache, model):
     """The table has 20 MB; with it the model takes 47. Onnxruntime would keep the ten that a long text needs."""

@@ -86,7 +86,8 @@ def test_a_resting_daemon_joins_what_imports_left_in_pieces(home: Home) -> None:
     (root / "MEMORY.md").write_text("## Tea\n\nBlack tea after the joining.\n")
     client.sync(vectors=True)
     assert client.query("black tea", mode="text")["hits"][0]["path"] == "MEMORY.md"
-    assert not list((home.state / BUILDING).iterdir())
+    # Without files in memory a mirror that is open has its own there.
+    assert not [one for one in (home.state / BUILDING).iterdir() if not one.name.startswith("memd-mirror-")]
     assert_agreement(home, root)
 
 
