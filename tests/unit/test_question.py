@@ -56,8 +56,6 @@ def assert_parsed(question: ParsedQuestion, expected: Expected) -> None:
         ("who is Jo*?", Expected(text="who is ?", prefixes=("Jo",))),
         ("get_user* 2026-0*", Expected(prefixes=("get_user", "2026-0"))),
         ("-draft, ,", Expected(without=("draft",))),
-        ("-rf", Expected(text="-rf")),
-        ("-draft -old", Expected(without=("draft", "old"))),
     ],
 )
 def test_words_phrases_exclusions_and_prefixes(text: str, expected: Expected):

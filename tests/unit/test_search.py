@@ -257,10 +257,9 @@ def test_a_command_line_is_found_as_it_is_pasted(lab: Lab) -> None:
         "memory/2026-02-01.md": "## Clean\n\nNever run `rm -rf build/` beside Trados, `ss -ltnp` shows it.\n",
         "memory/2026-02-02.md": "## Other\n\nThe rf antenna shows what ss and rm say of the build.\n",
     })  # fmt: skip
-    for question in ("rm -rf build/", "-rf", "ss -ltnp", "never run rm -RF with Trados"):
+    for question in ("rm -rf build/", "ss -ltnp", "never run rm -RF with Trados"):
         assert lab.ask(question, mode="text").hits[0].path == "memory/2026-02-01.md", question
     assert [hit.path for hit in lab.ask("build -Trados", mode="text").hits] == ["memory/2026-02-02.md"]
-    assert lab.ask("-zz", mode="text").verdict == "none"
 
 
 # --- what rests ---------------------------------------------------------------------------------------------

@@ -43,8 +43,6 @@ OPERATOR = re.compile(
     r"|-(?P<without>[^\W\d_][^\s\"]+|[^\W\d_a-zA-Z])"
     rf"|(?P<prefix>[^\W_](?:[\w'.-]*[^\W_]))\*{ENDS})"
 )
-LONE_FLAG = re.compile(r"\s*-[a-z]{2,}\s*")
-"""A question of one exclusion leaves out nothing of anything: it is a flag that someone looks for (`-rf`)."""
 TRAILING = ".,;:!?)]*"
 ASKS_WHAT_IS = re.compile(r"^\W*(?:who|what)(?:['’](?:s|re)|\s+(?:is|are|was|were))\s", re.IGNORECASE)
 DEFINED = 3
@@ -150,7 +148,7 @@ def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuest
     text = composed(text)
     filters, phrases, without, prefixes = filters or Filters(), list[str](), list[str](), list[tuple[Word, ...]]()
     plain, end = "", 0
-    for match in () if LONE_FLAG.fullmatch(text) else OPERATOR.finditer(text):
+    for match in OPERATOR.finditer(text):
         quoted = (match["phrase"] or "")[1:-1]
         if match["name"]:
             own = _filter(match["name"].lower(), match["value"], today)
@@ -180,7 +178,7 @@ def parse(text: str, today: date, filters: Filters | None = None) -> ParsedQuest
 
 def without_operators(text: str) -> str | None:
     """The words of a question as the model reads them; None if it has operators, which `parse` takes out first."""
-    return None if OPERATOR.search(text) and not LONE_FLAG.fullmatch(text) else flat_line(text)
+    return None if OPERATOR.search(text) else flat_line(text)
 
 
 def phrase(text: str) -> Phrase:
