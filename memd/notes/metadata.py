@@ -21,7 +21,7 @@ from memd.prose import LINE, flat_line
 
 FRONT_MATTER = re.compile(
     r"---[^\S\n]*\n(?:[^\S\n]*\n)*"
-    r"(?:(?=(?:[^\S\n]*(?:#[^\n]*)?\n)*[^\S\n]*(?:\{|[^\s#][^\n]*?:\s)).*?\n)??(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)",
+    r"(?:(?=(?:[^\S\n]*(?:#[^\n]*)?\n)*[^\S\n]*(?:\{|(?!-\s)[^\s#][^\n]*?:\s)).*?\n)??(?:---|\.\.\.)[ \t\r]*(?:\n|\Z)",
     re.DOTALL,
 )
 """It begins with a field: a text between two lines is none."""

@@ -144,7 +144,9 @@ def test_front_matter_that_cannot_be_read_costs_nothing_but_itself(front: str):
     assert parse("MEMORY.md", f"---\n{front}\n---\n\n## A\n\na\n").memories[0].chunks[0].text == "## A\n\na"
 
 
-@pytest.mark.parametrize("text", ["- 1", "[x", "\t- bad\n  indent", "\n## One\n\nA slide.\n", "a sentence", "# a: b"])
+@pytest.mark.parametrize(
+    "text", ["- 1", "[x", "\t- bad\n  indent", "\n## One\n\nA slide.\n", "a sentence", "# a: b", "- milk: two"]
+)
 def test_a_text_between_two_lines_is_no_front_matter(text: str):
     note = parse("MEMORY.md", f"---\n{text}\n---\n\n## A\n\na\n")
     read = "\n".join(chunk.text for memory in note.memories for chunk in memory.chunks)
