@@ -320,11 +320,11 @@ def without_section(path: str, slug: str, text: str) -> str | None:
 
 def metadata_of(path: str, slug: str, text: str | None) -> Declared:
     """The metadata of one memory, from where `with_metadata` would write it."""
-    memory = memory_in(path, text, slug) if text is not None else None
-    if text is None or memory is None:
+    if text is None:
         return Declared()
-    comment = Declared() if names.is_topic(path) else metadata.read_comment(memory.text)
-    return metadata.merge(_of_only_memory(path, text), comment, ())
+    memory = None if names.is_topic(path) else memory_in(path, text, slug)
+    comment = metadata.read_comment(memory.text) if memory else Declared()
+    return metadata.merge(_of_only_memory(path, text) or Declared(), comment, ())
 
 
 def with_metadata(path: str, slug: str, text: str, fields: metadata.Fields) -> str:
@@ -333,9 +333,9 @@ def with_metadata(path: str, slug: str, text: str, fields: metadata.Fields) -> s
     A section that comes later has what the front matter says, too: a section has its own in its comment, but for what
     the front matter of its file has already.
     """
-    whole = names.is_topic(path) or (not slug and metadata.front_matter_end(text) and _is_alone(path, text))
     of_file = _of_only_memory(path, text)
-    in_front = {name: value for name, value in fields.items() if whole or not metadata.is_empty(getattr(of_file, name))}
+    in_front = {name: value for name, value in fields.items()
+                if of_file is not None and (not slug or not metadata.is_empty(getattr(of_file, name)))}  # fmt: skip
     in_comment = {name: value for name, value in fields.items() if name not in in_front}
     text = metadata.with_front_matter(text, in_front) if in_front else text
     if not in_comment:
@@ -344,13 +344,10 @@ def with_metadata(path: str, slug: str, text: str, fields: metadata.Fields) -> s
     return text[:start] + metadata.with_comment(text[start:end], in_comment).strip("\r\n") + text[end:]
 
 
-def _of_only_memory(path: str, text: str) -> Declared:
-    """What the front matter says of the only memory of a file."""
-    return metadata.read_front_matter(text)[0] if _is_alone(path, text) else Declared()
-
-
-def _is_alone(path: str, text: str) -> bool:
-    return names.is_topic(path) or len(parse(path, text).memories) == 1
+def _of_only_memory(path: str, text: str) -> Declared | None:
+    """What the front matter says of the only memory of a file; None where there are others, or no front matter."""
+    alone = names.is_topic(path) or (metadata.front_matter_end(text) and len(parse(path, text).memories) == 1)
+    return metadata.read_front_matter(text)[0] if alone else None
 
 
 # --- tags ---------------------------------------------------------------------------------------------------

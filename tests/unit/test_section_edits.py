@@ -58,6 +58,7 @@ def test_facts_of_the_only_section_are_not_those_of_later_ones() -> None:
     told = sections.metadata_of(DAILY, "parcel", made)
     assert (told.ttl, told.pinned, told.tags) == ("1h", True, ("b",))
     assert sections.put(DAILY, "parcel", made, None, {"ttl": "", "tags": [], "pinned": False}).count("memd:") == 0
+    assert sections.metadata_of(TOPIC, "", "---\nfiles: [a.py]\n---\n").files == ("a.py",), "without a text yet"
 
 
 def test_a_section_that_is_put_back_as_it_was_read_is_the_same() -> None:
