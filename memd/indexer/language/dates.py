@@ -369,7 +369,6 @@ def _rules_anywhere() -> tuple[Rule, ...]:
 
 def rules_for(text: str, low: str, language: str | None) -> tuple[Rule, ...]:
     """The expressions of the language that a text is in; where nobody knows it, None, the text shows it."""
-    maybe = language is None and (not text.isascii() or any(cue in low for cue in CUES))
-    if maybe:
-        language = foreign_language(text)
-    return _rules_of(language or "") if language or maybe else ENGLISH.rules
+    if language is None and (not text.isascii() or any(cue in low for cue in CUES)):
+        return _rules_of(foreign_language(text))
+    return _rules_of(language) if language else ENGLISH.rules

@@ -11,7 +11,11 @@ let newest = 0;
 // Nothing is replaced between the press and the release of a button: the click would be lost.
 let released = Promise.resolve();
 addEventListener("pointerdown", () => {
-  released = new Promise((done) => ["pointerup", "pointercancel"].forEach((end) => addEventListener(end, () => setTimeout(done), { once: true })));
+  const both = new AbortController();
+  released = new Promise((done) => ["pointerup", "pointercancel"].forEach((end) => addEventListener(end, () => {
+    both.abort();
+    setTimeout(done);
+  }, { signal: both.signal })));
 });
 const away = () => document.querySelector("[data-away]");
 let pause = 500;
