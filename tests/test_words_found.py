@@ -247,6 +247,7 @@ def test_letters_and_their_signs_are_one_however_they_are_stored(tmp_path: Path,
     lab.add({f"memory/{unicodedata.normalize(noted, 'größe')}.md": unicodedata.normalize(noted, text)})
     for word in ("Zürich", "Schlüssel", "Büro", "금요일", "ガイド", "größe"):
         assert lab.ask(unicodedata.normalize(asked, word), mode="text").hits, word
+    assert lab.ask("Zürich").hits[0].key.endswith("#zürich")
     lab.close()
 
 

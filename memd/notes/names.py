@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ MAX_SLUG = 80
 def slug(heading: str) -> str:
     """A heading as part of a key: letters and digits of any script, everything else is a dash."""
     # Cached: a busy day has hundreds of headings, and every added entry needs all of their slugs.
-    dashed = re.sub(r"[^\w]+|_+", "-", heading.casefold()).strip("-")
+    dashed = re.sub(r"[^\w]+|_+", "-", unicodedata.normalize("NFC", heading.casefold())).strip("-")
     return dashed[:MAX_SLUG].rstrip("-") or "section"
 
 

@@ -328,14 +328,14 @@ def metadata_of(path: str, slug: str, text: str | None) -> Declared:
 
 
 def with_metadata(path: str, slug: str, text: str, fields: metadata.Fields) -> str:
-    """The file with some metadata of one memory changed: in its front matter, or in the comment under its heading.
+    """The file with some metadata of one memory changed: in a topic's front matter, or in the comment of another.
 
-    A section that comes later has what the front matter says, too: a section has its own in its comment, but for what
-    the front matter of its file has already.
+    Sections that come later have what the front matter says, too: a memory that is no topic has its own in its comment,
+    but for what the front matter of its file has already.
     """
-    of_file = _of_only_memory(path, text)
+    of_file, topic = _of_only_memory(path, text), names.is_topic(path)
     in_front = {name: value for name, value in fields.items()
-                if of_file is not None and (not slug or not metadata.is_empty(getattr(of_file, name)))}  # fmt: skip
+                if of_file is not None and (topic or not metadata.is_empty(getattr(of_file, name)))}  # fmt: skip
     in_comment = {name: value for name, value in fields.items() if name not in in_front}
     text = metadata.with_front_matter(text, in_front) if in_front else text
     if not in_comment:

@@ -58,6 +58,17 @@ def test_facts_of_the_only_section_are_not_those_of_later_ones() -> None:
     told = sections.metadata_of(DAILY, "parcel", made)
     assert (told.ttl, told.pinned, told.tags) == ("1h", True, ("b",))
     assert sections.put(DAILY, "parcel", made, None, {"ttl": "", "tags": [], "pinned": False}).count("memd:") == 0
+
+
+@pytest.mark.parametrize("title", ["", "# Day\n"])
+def test_facts_of_a_text_without_sections_are_not_those_of_later_sections(title: str) -> None:
+    alone = f"---\nmood: good\n---\n{title}Code 4711.\n"
+    made = sections.put(DAILY, "", alone, None, {"ttl": "1h", "pinned": True})
+    assert made == alone.replace(title + "Code", f"{title}<!-- memd: ttl=1h pinned -->\nCode")
+    first, later = parse(DAILY, made + "\n## Salary\n\nTalk with Otto.\n").memories
+    assert (first.declared.ttl, later.declared.ttl, later.declared.pinned) == ("1h", "", False)
+    again = sections.put(DAILY, "", made, "Code 4712.", {})
+    assert again == made.replace("-->\nCode 4711", "-->\n\nCode 4712"), "a new text keeps the facts of the old one"
     assert sections.metadata_of(TOPIC, "", "---\nfiles: [a.py]\n---\n").files == ("a.py",), "without a text yet"
 
 

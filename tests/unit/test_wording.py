@@ -125,6 +125,14 @@ def test_a_number_is_the_same_however_its_digits_are_grouped(tmp_path: Path, ask
     assert not heard.absent
 
 
+@pytest.mark.parametrize(("noted", "asked"), [("Müller", "Mueller"), ("Loewe", "Löwe"), ("Äpfel", "AEPFEL")])
+def test_an_umlaut_and_its_two_letters_are_one(tmp_path: Path, noted: str, asked: str):
+    index = of(tmp_path, f"Call {noted} on Friday.", f"On Friday {asked.lower()}@example.org wrote.", "A poet calls.")
+    heard = question_words(index.postings(), f"{asked} friday")
+    assert [heard.had_by(chunk) for chunk in (1, 2, 3)] == [1, 1, 0] and not heard.absent
+    assert question_words(of(tmp_path / "other", "Ein großer Pott.").postings(), "poet").missing == ["poet"]
+
+
 def test_an_irregular_form_is_found_and_is_not_what_is_written(tmp_path: Path):
     index = of(tmp_path, "We met in May.", "We meet in June.", "Nobody came.")
     heard = question_words(index.postings(), "met")

@@ -19,9 +19,11 @@ from memd.indexer.language.languages import SMALL_WORDS, TABLES
 
 UNSPACED, MARKS = TABLES["unspaced"], TABLES["marks"]
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"
+SOFT_HYPHEN = "\u00ad"
+"""Where a word may be cut at the end of a line; it is no part of the word."""
 GROUPED = r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
 """A number in groups of three digits."""
-TOKEN = re.compile(rf"[{UNSPACED}]+|{GROUPED}|{LETTER}+(?:[-.'’]{LETTER}+)*")
+TOKEN = re.compile(rf"[{UNSPACED}]+|{GROUPED}|{LETTER}+(?:[-.'’{SOFT_HYPHEN}]{LETTER}+)*")
 ASCII_TOKEN = re.compile(rf"{GROUPED}|\w+(?:[-.']\w+)*", re.ASCII)
 UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 JOINT = re.compile(r"[-._]+")
@@ -126,6 +128,16 @@ def forms_in(word: Word) -> list[str]:
     return [stem, stem.partition(STEM_OF)[2]]
 
 
+UMLAUTS = TABLES["umlauts"]
+DIGRAPH, UMLAUT = re.compile("|".join(UMLAUTS)), str.maketrans({letter: two for two, letter in UMLAUTS.items()})
+
+
+def respelled(plain: str) -> list[str]:
+    """A word with its umlauts as two letters, or two letters as an umlaut: "mueller" for "müller" and back."""
+    spelled = DIGRAPH.sub(lambda two: UMLAUTS[two.group()], plain), plain.translate(UMLAUT)
+    return [other for other in spelled if other != plain]
+
+
 COMPOUNDING = ("de", "nl", "sv", "da")
 JOINTS = ("", "s", "es", "n", "en", "er", "e")
 """Letters that may stand between the two halves of a compound."""
@@ -212,7 +224,7 @@ def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
         whole = token.lower()
         return (whole,), (_stem(whole),)
-    elided = ELISION.match(token := POSSESSIVE.sub("", token))
+    elided = ELISION.match(token := POSSESSIVE.sub("", token.replace(SOFT_HYPHEN, "")))
     behind = APOSTROPHE.sub("", token[elided.end() :]) if elided else ""
     token = APOSTROPHE.sub("", token).strip("_")
     if not token:
@@ -233,7 +245,7 @@ def _forms(token: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _plain(token: str) -> str:
     if token.isascii():
         return token.lower()
-    return composed(unicodedata.normalize("NFKC", token).casefold())
+    return composed(unicodedata.normalize("NFKC", token.replace(SOFT_HYPHEN, "")).casefold())
 
 
 @lru_cache(maxsize=MOST_KNOWN)

@@ -23,6 +23,7 @@ from memd.indexer.language.words import (
     is_english,
     is_half,
     is_small,
+    respelled,
     telling_words,
     terms_of,
 )
@@ -375,7 +376,8 @@ def _find(found: WordMatches, word: Word) -> None:
     before = len(found.matches)
     for term in new:
         forms = [term, *(forms_in(word) if term == word.terms[0] else ())]
-        found.keep(forms, _occurrences(postings, forms, "body", "heading"))
+        also = respelled(word.exact[0]) if term == word.terms[0] else []
+        found.keep([*forms, *also], _occurrences(postings, forms, "body", "heading", exact=also))
     if len(found.matches) == before:
         # A single character of a script without spaces is no term of its own.
         found.keep(word.exact, _occurrences(postings, word.exact, "exact"))
@@ -460,9 +462,12 @@ def _find_spellings(found: WordMatches, plain: str) -> None:
         found.missing.append(plain)
 
 
-def _occurrences(postings: Postings, terms: Iterable[str], *fields: str) -> tuple[Docs, Floats]:
+def _occurrences(
+    postings: Postings, terms: Iterable[str], *fields: str, exact: Sequence[str] = ()
+) -> tuple[Docs, Floats]:
     """The documents that have any of some terms, and how often, adjusted for length and with headings counted more."""
-    lists = [(name, held) for name in fields for term in terms if len((held := postings.of(name, term)).docs)]
+    wanted = [*((name, term) for name in fields for term in terms), *(("exact", form) for form in exact)]
+    lists = [(name, held) for name, term in wanted if len((held := postings.of(name, term)).docs)]
     if not lists:
         return np.zeros(0, np.int64), np.zeros(0)
     if len(lists) == 1:

@@ -29,7 +29,7 @@ from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, TextBroken, reading
 from memd.models import Chunk
 
-FORMAT = 9
+FORMAT = 10
 """The version of the format; an index of another version is built again. (9: words behind an elision, ł as l.)"""
 
 FIELDS = ("heading", "body", "exact")
