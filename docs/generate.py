@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,16 +166,17 @@ def protocol() -> str:
 
 
 def _with_table(text: str, name: str, method: Method) -> str:
-    """Replace the first paragraph and the table under a method's heading; all the rest is written by hand."""
+    """Replace the first paragraph and the tables under a method's heading; all the rest is written by hand."""
     heading = f"### `{name}`\n"
     start = text.index(heading) + len(heading)
     following = re.compile(r"^###? ", re.MULTILINE).search(text, start)
     section = text[start : following.start() if following else len(text)]
     body = re.sub(r"\A\n.*?\n\n", "", section, flags=re.DOTALL)
+    body = re.sub(r"^\| in the answer \|.*?\n\n", "", body, flags=re.MULTILINE | re.DOTALL)
     table = re.search(r"^\| parameter \|.*?\n\n", body, re.MULTILINE | re.DOTALL)
     rest = body[: table.start()] + body[table.end() :] if table else body
     before, after = (body[: table.start()], body[table.end() :]) if table else ("", rest)
-    made = f"\n{_sentence(method)}\n\n{before}{_table(name)}{after}"
+    made = f"\n{_sentence(method)}\n\n{before}{_table(name)}{_answer(method)}{after}"
     return text[:start] + made + text[start + len(section) :]
 
 
@@ -201,6 +203,26 @@ def _default(one: Parameter) -> str:
     if one.unset or one.default in (None, []):
         return one.unset
     return f"`{str(one.default).lower()}`" if isinstance(one.default, bool | int | float) else f'`"{one.default}"`'
+
+
+def _answer(method: Method) -> str:
+    """The fields of a method's answer that are not told by their names; those of all answers are told once."""
+    docs = dict(_told(method.result, "", set()))
+    rows = [f"| `{name}` | {doc[0].lower()}{doc[1:].rstrip('.')} |" for name, doc in docs.items()]
+    return "\n".join(["| in the answer | meaning |", "|---|---|", *rows, "", ""]) if rows else ""
+
+
+def _told(kind: Any, above: str, known: set[Any]) -> Iterator[tuple[str, str]]:
+    """Each field of a type and of what it holds that has a docstring, with its first place in the answer."""
+    if typing.is_typeddict(kind) and kind not in known:
+        known.add(kind)
+        docs = docs_of(kind)
+        for name, hint in typing.get_type_hints(kind).items():
+            if name in docs:
+                yield above + name, docs[name]
+            yield from _told(hint, f"{above}{name}.", known)
+    for one in typing.get_args(kind):
+        yield from _told(one, above, known)
 
 
 # --- the light table and the stub of the clients ------------------------------------------------------------------

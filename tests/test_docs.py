@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import typing
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +25,7 @@ from memd.config import edit, load
 from memd.config.schema import Settings
 from memd.daemon.serving import events
 from memd.errors import BY_CODE
-from memd.protocol.methods import METHODS
+from memd.protocol.methods import METHODS, base
 from memd.protocol.wire import INTERNAL_ERROR, MAX_REQUEST, PROTOCOL
 from tests import result_types
 from tests.conftest import PATIENCE, ROOT, Home
@@ -90,7 +91,8 @@ def sections(text: str) -> dict[str, str]:
 
 
 def documented_parameters(section: str) -> list[str]:
-    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    table = re.search(r"^\| parameter \|.*?\n\n", section, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^\| `(\w+)` \|", table.group(), re.MULTILINE) if table else []
 
 
 def save(file: Path, text: str, root: Path) -> None:
@@ -242,6 +244,28 @@ def test_every_method_is_documented_with_an_example_and_nothing_else_is() -> Non
         assert pairs(section), method
         assert {request["method"] for request, _ in pairs(section)} == {method}
         assert documented_parameters(section) or "No parameters." in section, method
+
+
+IN_EVERY_ANSWER = base.Shown.__annotations__.keys() | base.Fresh.__annotations__.keys()
+
+
+def answer_fields(kind: Any) -> set[str]:
+    """The names of the fields of a type and of what it holds; not of those that every answer has."""
+    found = set().union(*map(answer_fields, typing.get_args(kind)))
+    if typing.is_typeddict(kind):
+        hints = typing.get_type_hints(kind)
+        found |= hints.keys() - IN_EVERY_ANSWER
+        found = found.union(*map(answer_fields, hints.values()))
+    return found
+
+
+def test_every_field_of_an_answer_is_told_with_its_method() -> None:
+    page = PROTOCOL_PAGE.read_text(encoding="utf-8")
+    for method, section in sections(page).items():
+        told = set(re.findall(r"[`\".](\w+)[`\"]", section))
+        assert answer_fields(METHODS[method].result) <= told, method
+    general = page[: page.index("## Methods")] + sections(page)["query"]
+    assert set(re.findall(r"`(\w+)`", general)) >= IN_EVERY_ANSWER
 
 
 def test_a_method_takes_the_parameters_that_the_page_lists_and_no_others(documented: Home) -> None:

@@ -11,7 +11,7 @@ class ContextResult(base.AcrossWorkspaces):
     """The answer of `context`."""
 
     text: str
-    """Markdown for a prompt."""
+    """For a prompt, in Markdown."""
     memories: list[dict[str, Any]]
     tokens: int
     budget: int

@@ -10,10 +10,14 @@ class RuleRow(TypedDict):
 
     name: str
     enabled: bool
+    """Whether it is applied."""
     origin: str
+    """`built-in`, `changed` or `own`."""
     of_pairs: bool
+    """It looks at two memories at a time."""
     rule: str
     doc: str
+    """What it is for."""
 
 
 class RuleListResult(base.Fresh):

@@ -11,7 +11,9 @@ class SkippedSource(TypedDict):
     """A source that was not read, or not wholly."""
 
     path: str
+    """Of a source that was not read, or not wholly."""
     why: str
+    """The reason, in words."""
 
 
 class OutlineResult(base.WithinWorkspace):
@@ -21,13 +23,17 @@ class OutlineResult(base.WithinWorkspace):
     took_ms: float
     language: NotRequired[str]
     format: NotRequired[str]
+    """`text` or `json`, of a tree."""
     text: NotRequired[str]
     """A tree, or the map; not where the format is json."""
     symbols: NotRequired[list[dict[str, Any]]]
     """The symbols of a tree in json, as docs/outline.md has it; always those of the map."""
     tokens: NotRequired[int]
+    """What the map takes."""
     left_out: NotRequired[int]
+    """Symbols for which the budget did not suffice."""
     languages: NotRequired[dict[str, int]]
+    """How many files there are in each."""
 
 
 class OutlineTree(base.OneWorkspace, base.Progressing):

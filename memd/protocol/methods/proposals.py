@@ -66,8 +66,11 @@ class ClashRow(TypedDict):
     """A section that both versions changed at the same place."""
 
     heading: str
+    """Of a section that both changed."""
     ours: str
+    """Its text here."""
     theirs: str
+    """Its text in the other version."""
 
 
 class ConflictedNote(TypedDict):

@@ -54,6 +54,7 @@ class HitResult(MemoryPlace):
     explain: NotRequired[dict[str, dict[str, float]]]
     marks: NotRequired[list[list[int]]]
     version: NotRequired[int]
+    """With `as_of`: which text of its memory it is of."""
 
 
 class QueryResult(base.AcrossWorkspaces):
@@ -202,16 +203,21 @@ class GrepRequest(base.Asking, method="grep", args="pattern", result=GrepResult,
     """The `next` of the answer before, to go on where it ended."""
 
 
-class ListRow(MemoryPlace):
-    """A memory in a list."""
+class Entry(MemoryPlace):
+    """A memory and what it is called."""
 
     title: str
     time: str | None
+
+
+class ListRow(Entry):
+    """A memory in a list."""
+
     preview: NotRequired[str]
     """The beginning of its text, where it was asked for."""
 
 
-class EntryRow(ListRow):
+class EntryRow(Entry):
     """A whole entry with its text."""
 
     score: float
