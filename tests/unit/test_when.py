@@ -249,6 +249,49 @@ def test_every_month_is_one_in_every_language(language: str, month: int):
         assert (span.first.month, span.first.day, span.any_year) == (month, 1, True), said_so
 
 
+WEEKDAYS_IN = {
+    "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
+    "fr": "lundi mardi mercredi jeudi vendredi samedi dimanche",
+    "es": "lunes martes miércoles jueves viernes sábado domingo",
+    "pt": "segunda-feira terça-feira quarta-feira quinta-feira sexta-feira sábado domingo",
+    "it": "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    "nl": "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+}
+YEAR_BEFORE = {
+    "de": ("letztes Jahr", "im letzten Jahr", "voriges Jahr", "vor einem Jahr"),
+    "fr": ("l'année dernière", "l’an dernier", "l'an passé", "il y a un an"),
+    "es": ("el año pasado", "hace un año"),
+    "pt": ("o ano passado", "ano passado", "há um ano"),
+    "it": ("l'anno scorso", "un anno fa"),
+    "nl": ("vorig jaar", "afgelopen jaar", "een jaar geleden"),
+}
+THIS_MONTH = {
+    "de": "diesen Monat",
+    "fr": "ce mois",
+    "es": "este mes",
+    "pt": "este mês",
+    "it": "questo mese",
+    "nl": "deze maand",
+}
+ENGLISH_MONTHS = ("April", "August", "September", "November")
+
+
+@pytest.mark.parametrize("language", WEEKDAYS_IN)
+def test_a_time_that_is_all_of_a_question_is_read_in_every_language(language: str):
+    for nth, weekday in enumerate(WEEKDAYS_IN[language].split()):
+        assert days(weekday) == [f"{date(2026, 2, 16 + nth - (7 if nth > 2 else 0))}"], weekday
+    for said in YEAR_BEFORE[language]:
+        assert days(said) == ["2025-01-01..2025-12-31"] and single(said, NOW), said
+    assert days(THIS_MONTH[language]) == ["2026-02-01..2026-02-28"]
+
+
+@pytest.mark.parametrize("month", ENGLISH_MONTHS)
+def test_a_german_day_is_one_in_a_month_that_english_has_too(month: str):
+    (span,) = spans(f"Was war am 7. {month}?", NOW)
+    assert (span.first, span.last) == (span.first.replace(day=7), span.first.replace(day=7))
+    assert question_times(f"Was war am 7. {month}?", NOW).spans == (span,)
+
+
 @pytest.mark.parametrize(
     "text",
     ["a mai tai", "the rover on mars", "a mars bar 2", "the march", "may 7 be enough", "point 1. April was dull",

@@ -5,7 +5,7 @@ Weeks begin on Monday, seasons are those of the north and a winter is named afte
 A day ago is a day; weeks and months ago reach half a unit to either side; years ago are calendar years. A month or day
 without a year is the latest that has begun, and matches in any year. 03/05/2023 is ambiguous and is not read.
 Words that mean something else in another language ("hier") are read only in a text that is in that language; months
-with a year, or behind that language's "in", in any text.
+with a year, or behind that language's "in", and what is "last" or "ago", in any text.
 """
 
 import re
@@ -349,7 +349,7 @@ ENGLISH = Grammar("en")
 SURE_MONTH, PREPOSITION, RANGE = map(ENGLISH.pattern, ("sure_month", "preposition", "range"))
 IN_DIGITS = tuple(rule for rule in ENGLISH.rules if rule[0] == ("19", "20"))
 """Rules for every language."""
-CUES = tuple(TABLES["spaced"]["cues"].split())
+CUES = tuple(cue.replace("_", " ") for cue in TABLES["spaced"]["cues"].split())
 
 
 @lru_cache

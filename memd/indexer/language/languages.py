@@ -25,6 +25,8 @@ ASCII_WORD = re.compile(r"[A-Za-z]+")
 CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|<!--.*?-->", re.DOTALL)
 OWN_LETTERS = {letter: language for language, letters in TABLES["own_letters"].items() for letter in letters}
 OWN_SIGNS = frozenset("¿¡")
+GERMAN_DAY = re.compile(r"\b(?:am|vom|zum) [0-9]{1,2}\. ?(?:April|August|September|November)\b")
+"""Of a month that English calls so, too."""
 LETTER_WORTH = 0.5
 """The weight of a word with such a letter: one alone is a name or a loan ("jalapeño")."""
 NAME_WORTH = 0.5
@@ -94,6 +96,7 @@ def _by_small_words(text: str) -> str:
                 score[language] += share * LETTER_WORTH
         seen.add(plain)
     score["es"] += bool(OWN_SIGNS & set(text))
+    score["de"] += bool(GERMAN_DAY.search(text))
     best = max(score, key=lambda language: (score[language], language == ENGLISH))
     sure = SURE * (1.0 if len(text) <= SHORT else 1.5)
     return best if score[best] and (best == ENGLISH or score[best] >= sure) else ""
