@@ -109,6 +109,21 @@ def test_adding_declares_it_in_the_file_and_undo_takes_it_back(memory: Client, w
     assert not edges(memory, rel="refines")
 
 
+def test_what_a_link_cannot_name_alone_is_refused_and_nothing_is_written(memory: Client, workspace: Path) -> None:
+    """In links upper case makes no difference: an edge to one of two would be none."""
+    memory.put("Bread", "Another loaf.", ns="agent")
+    before = (workspace / "memory/topics/sourdough.md").read_bytes()
+    with pytest.raises(Refused, match="a link cannot name `Bread` alone"):
+        memory.edge_add("sourdough", "refines", "Bread", ns="agent")
+    with pytest.raises(Refused, match="a link cannot name `bread` alone"):
+        memory.consolidate("loaves", "Two loaves.", ["sourdough", "bread"], ns="agent")
+    assert (workspace / "memory/topics/sourdough.md").read_bytes() == before
+    assert not (workspace / "memory/topics/loaves.md").exists()
+    memory.rm("Bread", ns="agent")
+    memory.edge_add("sourdough", "refines", "bread", ns="agent")
+    assert has(memory, ("sourdough", "refines", "bread"))
+
+
 def test_a_declared_edge_leaves_a_memory_its_day(memory: Client, workspace: Path) -> None:
     """A note without a date is of the day on which its file was last written: not by memd, about its edges."""
     file = workspace / "memory/topics/bread.md"

@@ -95,8 +95,9 @@ def _other_edges(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) 
 
 
 def _key(writer: WorkspaceWriter, target: KeyTarget) -> str:
-    named = edges.named(writer.ctx.stores.ledger.reader, writer.index.id, [target.number])
-    return str(named[target.number]["key"])
+    reader, workspace = writer.ctx.stores.ledger.reader, writer.index.id
+    key = str(edges.named(reader, workspace, [target.number])[target.number]["key"])
+    return edges.linkable(reader, workspace, target.number, key)
 
 
 def _mentions(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:

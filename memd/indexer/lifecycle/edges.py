@@ -7,7 +7,8 @@ from functools import partial
 from sqlite3 import Connection
 from typing import TypeVar
 
-from memd.errors import UsageError
+from memd.errors import Refused, UsageError
+from memd.indexer.indexing import memory_names
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog
@@ -16,6 +17,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.lifecycle import lives
 from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
+from memd.notes import metadata
 
 SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=lookup.ALIVE.replace("m.", "b."))
 INSERT = SQL["insert"]
@@ -273,9 +275,9 @@ def _by_place(row: JsonObject) -> tuple[str, str, int]:
 
 def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarget, sources: Sequence[str]) -> list[str]:
     """The keys that a summary is to contain, each memory once, checked."""
-    found: dict[int | None, str] = {}
+    found: dict[int, str] = {}
     for key in sources:
-        found.setdefault(keys.existing(stores, index, key).memory, key)
+        found.setdefault(keys.existing(stores, index, key).number, key)
     if target.memory in found:
         raise UsageError(f"`{target.key}` cannot contain itself", "give the summary a key of its own")
     if len(found) < FEWEST:
@@ -284,7 +286,17 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
     above = found.keys() & containing
     if above:
         raise UsageError(f"`{found[min(above, key=str)]}` contains `{target.key}` itself", "leave it out")
-    return list(found.values())
+    return [linkable(stores.ledger.reader, index.id, *source) for source in found.items()]
+
+
+def linkable(connection: Connection, workspace: int, memory: int, key: str) -> str:
+    """The key of a memory for a link, in which upper case makes no difference; refused if it names another one, too."""
+    name = metadata.folded(key)
+    if memory_names.found_by_name(connection, workspace, [name]).get(name) != memory:
+        raise Refused(
+            f"a link cannot name `{key}` alone", "another memory has this name but for its case: rename one"
+        )
+    return key
 
 
 def _with_texts(connection: Connection, index: WorkspaceIndex, memories: dict[int, JsonObject]) -> list[JsonObject]:

@@ -203,21 +203,21 @@ class GrepRequest(base.Asking, method="grep", args="pattern", result=GrepResult,
     """The `next` of the answer before, to go on where it ended."""
 
 
-class Entry(MemoryPlace):
+class TitledPlace(MemoryPlace):
     """A memory and what it is called."""
 
     title: str
     time: str | None
 
 
-class ListRow(Entry):
+class ListRow(TitledPlace):
     """A memory in a list."""
 
     preview: NotRequired[str]
     """The beginning of its text, where it was asked for."""
 
 
-class EntryRow(Entry):
+class EntryRow(TitledPlace):
     """A whole entry with its text."""
 
     score: float
