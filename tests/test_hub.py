@@ -618,8 +618,9 @@ def test_the_image_and_the_compose_file_start_what_there_is() -> None:
 def test_when_a_token_expires() -> None:
     assert 29 * 86_400 < moment("30d") - time.time() <= 30 * 86_400
     assert moment("2037-01-31") > time.time()
-    with pytest.raises(UsageError):
-        moment("soon")
+    for past in ("soon", "0d", "2020-01-01"):
+        with pytest.raises(UsageError, match="no time to come"):
+            moment(past)
 
 
 def test_tls_by_files(hub: Hub, reader: str, home: Home, tmp_path: Path) -> None:

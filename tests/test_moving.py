@@ -596,6 +596,47 @@ def test_names_that_cannot_be_shown_are_made_plain(home: Home, workspace: Path, 
     ]
 
 
+def test_what_is_in_utf_16_is_taken_in_as_utf_8_and_can_be_taken_back(
+    home: Home, workspace: Path, client: Client
+) -> None:
+    vault = write_notes(home.path.parent / "vault", {"plain.md": "## Plain\n\nIn UTF-8.\n"})
+    (vault / "wide.md").write_text("## Wide\n\nGrüße aus Zürich.\n", encoding="utf-16")
+    client.ingest([vault], ns="agent")
+    assert "Grüße" in (workspace / "memory/ingested/vault/wide.md").read_text(encoding="utf-8")
+    client.undo(ns="agent")
+    assert not list((workspace / "memory/ingested").rglob("*.md"))
+
+
+def test_every_line_of_records_is_taken_in_or_told(home: Home, workspace: Path, client: Client) -> None:
+    vault = home.path.parent / "vault"
+    vault.mkdir()
+    lines = ('{"key": "one", "content": "number 1", "timestamp": 1767607200}', "[1, 2]", '"three"', "null", "")
+    (vault / "keys.jsonl").write_text("\n".join(lines))
+    (vault / "list.jsonl").write_text('{"key": "two", "content": "number 2", "timestamp": 1767607200123}')
+    told = client.ingest([vault], ns="agent")
+    assert [(Path(one["path"]).name, one["why"]) for one in told["problems"]] == [
+        ("keys.jsonl:2", "it is no JSON object"),
+        ("keys.jsonl:3", "it is no JSON object"),
+    ]
+    for key in ("one", "two"):
+        assert "created: '2026-01-05T10:00:00+00:00'" in (workspace / f"memory/topics/{key}.md").read_text()
+
+
+def test_what_since_or_project_leaves_out_is_not_called_unreadable(home: Home, workspace: Path, client: Client) -> None:
+    chats = [{"title": "Boats", "create_time": 1767607200.0, "current_node": "b", "mapping": {
+        "a": {"id": "a", "parent": None, "message": {"author": {"role": "user"}, "create_time": 1767607200.0,
+              "content": {"content_type": "text", "parts": ["Which boat is red?"]}}},
+        "b": {"id": "b", "parent": "a", "message": {"author": {"role": "assistant"}, "create_time": 1767607201.0,
+              "content": {"content_type": "text", "parts": ["The one with the sail."]}}}}}]  # fmt: skip
+    vault = home.path.parent / "vault"
+    vault.mkdir()
+    (vault / "conversations.json").write_text(json.dumps(chats))
+    with pytest.raises(NotFound) as refused:
+        client.ingest([vault], ns="agent", since="2026-04")
+    assert "--since" in refused.value.hint
+    assert client.ingest([vault], ns="agent")["files"] == 1
+
+
 def test_facts_come_along(home: Home, workspace: Path, client: Client, elsewhere: Path) -> None:
     ingested(home, elsewhere)
     style = client.get("style", ns="agent")

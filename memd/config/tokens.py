@@ -13,7 +13,7 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -93,13 +93,15 @@ def file() -> Path:
 
 
 def moment(text: str) -> int:
-    """`30d`, or a day such as `2027-01-31`, as seconds since 1970."""
+    """`30d`, or a day to come such as `2027-01-31`, as seconds since 1970."""
+    now, until = int(time.time()), 0
     if found := SPAN.fullmatch(text):
-        return int(time.time()) + int(found[1]) * SECONDS[found[2]]
-    try:
-        return int(time.mktime(time.strptime(text, "%Y-%m-%d")))
-    except (ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no time", "give a span or a day: 12h, 30d, 1y, 2027-01-31") from None
+        until = now + int(found[1]) * SECONDS[found[2]]
+    with suppress(ValueError, OverflowError):
+        until = until or int(time.mktime(time.strptime(text, "%Y-%m-%d")))
+    if until <= now:
+        raise UsageError(f"{text!r} is no time to come", "give a span or a day: 12h, 30d, 1y, 2027-01-31")
+    return until
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from memd.protocol.methods.base import parameters_of
 
 HERE = "cwd"
 """The caller's directory: on another machine it says nothing."""
-OF_THIS_MACHINE = ("pid", "readers", "log", "state_dir", "config", "socket")
+OF_THIS_MACHINE = ("pid", "readers", "children", "log", "state_dir", "config", "socket")
 """Fields of `hello` and `status` that are about the machine."""
 
 

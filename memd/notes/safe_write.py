@@ -107,6 +107,7 @@ def append(
         with _locked(file, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
             before = os.pread(descriptor, size, 0) if size else None
+            _refuse_utf16(file, before or b"")
             data = _fitting(before, closing(before) + text) if before else (head + text).encode()
             after = (before or b"") + data
             try:
@@ -134,14 +135,13 @@ def sync(file: Path) -> None:
 
 def _fitting(before: bytes, text: str) -> bytes:
     """The bytes to add: with the file's line ends, and a line end before them if one is missing."""
-    _refuse_utf16(before)
     gap = "" if before.endswith(b"\n") else "\n"
     return with_line_ends(gap + text, before[:HEAD].decode("utf-8", "replace")).encode()
 
 
-def _refuse_utf16(start: bytes) -> None:
+def _refuse_utf16(file: Path, start: bytes) -> None:
     if start.startswith(UTF_16):
-        raise Refused("the file is UTF-16", SAVE_IT)
+        raise Refused(f"{file.name} is UTF-16", SAVE_IT)
 
 
 def _refuse_loss(before: bytes, after: bytes) -> None:
@@ -171,9 +171,9 @@ def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None, keep
         file.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(ATTEMPTS):
             before = bytes_of(file)
-            _refuse_utf16(before or b"")
-            after = edit(before)
-            _refuse_loss(before or b"", after or b"")
+            if (after := edit(before)) is not None:
+                _refuse_utf16(file, before or b"")
+                _refuse_loss(before or b"", after)
             if after == before:
                 return WriteResult(before, after)
             intend(before, after)

@@ -97,7 +97,7 @@ async def ingest(ctx: HandlerContext, request: IngestRequest, call: IncomingCall
     plan = await ctx.read(import_plan.plan, index, found, request.overwrite, known)
     tally.problems += problems
     tally.plans.append((index, plan))
-    tally.refuse_nothing()
+    tally.refuse_nothing("--since or --project may leave out all of it" if request.since or request.project else "")
     tally.refuse_secrets()
     if not request.dry_run:
         await tally.write_plan(index, plan, "ingest")
@@ -137,13 +137,13 @@ class ImportTally:
     def secrets(self) -> list[Result]:
         return [secret for _, plan in self.plans for secret in plan.secrets]
 
-    def refuse_nothing(self) -> None:
+    def refuse_nothing(self, hint: str) -> None:
         """Say so when there was nothing to take in, or none of it could be."""
         if any(plan.steps or plan.same or plan.conflicts for _, plan in self.plans):
             return
         problems = [*self.problems, *(problem for _, plan in self.plans for problem in plan.problems)]
         places = _first([f"{problem['path']}: {problem['why']}" for problem in problems])
-        raise NotFound(f"nothing there can be taken in{places}", "docs/writing.md lists what memd ingest reads")
+        raise NotFound(f"nothing there can be taken in{places}", hint or "docs/writing.md lists what memd ingest reads")
 
     def refuse_secrets(self) -> None:
         """Refuse all of it, and say where the secrets are; never what they are."""

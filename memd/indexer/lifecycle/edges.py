@@ -293,9 +293,7 @@ def linkable(connection: Connection, workspace: int, memory: int, key: str) -> s
     """The key of a memory for a link, in which upper case makes no difference; refused if it names another one, too."""
     name = metadata.folded(key)
     if memory_names.found_by_name(connection, workspace, [name]).get(name) != memory:
-        raise Refused(
-            f"a link cannot name `{key}` alone", "another memory has this name but for its case: rename one"
-        )
+        raise Refused(f"a link cannot name `{key}` alone", "another memory has this name but for its case: rename one")
     return key
 
 

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
@@ -20,7 +21,7 @@ from memd.indexer.transfer.import_plan import ExportedWorkspace, seconds_of
 from memd.models import KINDS, NEVER, JsonObject, digest_of, grouped
 from memd.notes import merging, metadata, secrets, sessions
 from memd.notes.names import DATE, UNSEEN, Layout, layout_of, slug
-from memd.notes.read import SkippedFile, UnreadableFile, decode, read_file
+from memd.notes.read import UTF_16, SkippedFile, UnreadableFile, decode, read_file
 from memd.notes.sections import new_entry
 from memd.notes.topics import GENERAL, general_of, read_index, topic_file, topic_name
 
@@ -39,6 +40,9 @@ def tools() -> JsonObject:
 LEFT_OUT = frozenset({"raw_memories.md"})
 """The raw material of Codex's MEMORY.md."""
 
+CHATS = "conversations.json"
+"""The chats in the data export of ChatGPT or Claude."""
+
 OKF_RESERVED = frozenset({"index.md", "log.md"})
 
 LINK = "a symbolic link that leads elsewhere; name what it points to, if that is meant"
@@ -46,6 +50,7 @@ HOME = "memory/ingested"
 SESSIONS = "memory/sessions"
 RUNNING_SECONDS = 120
 """A transcript that was written so lately is that of a session which goes on."""
+SINCE_1970 = re.compile(r"(\d{9,10})(?:\d{3}|\.\d+)?")
 FACT = r"^[ \t]*%s:[ \t]*[\"']?([^\n]+?)[\"']?[ \t\r]*$"
 
 
@@ -128,7 +133,7 @@ def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in NEVER)
         links = {name for name in names if (here / name).is_symlink()}
         for name in sorted(links.union(files) - reserved):
-            if name in links or (_wanted(name) and Path(name).suffix != ".json"):
+            if name in links or (_wanted(name) and (Path(name).suffix != ".json" or name == CHATS)):
                 yield here / name, PurePosixPath(above) / (here / name).relative_to(place).as_posix()
 
 
@@ -184,7 +189,8 @@ def _markdown(mapping: PathMapping, file: Path, path: PurePosixPath, data: bytes
         # Front matter that is no YAML stays as it is.
         with suppress(Refused):
             data = metadata.with_front_matter(decode(data), facts).encode()
-    yield target_of(mapping, path), data
+    # In UTF-8, which memd can write again.
+    yield target_of(mapping, path), decode(data).encode() if data.startswith(UTF_16) else data
 
 
 def target_of(mapping: PathMapping, path: PurePosixPath) -> str:
@@ -249,7 +255,7 @@ def _sessions(file: Path) -> list[sessions.Session] | None:
     """The sessions in a file; None if it holds something else. A transcript may be larger than any note."""
     if not file.is_file():
         return None
-    if file.name == "conversations.json":
+    if file.name == CHATS:
         try:
             return sessions.read_conversations(json.loads(file.read_bytes()))
         except (ValueError, RecursionError):
@@ -309,7 +315,7 @@ def _record_notes(
             continue
         name = file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
         target = mapping.layout.topic(_unused(name, taken))
-        created = _first(record, "created", "created_at", "timestamp", "date", "updated_at")
+        created = in_words(_first(record, "created", "created_at", "timestamp", "date", "updated_at"))
         note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         yield replace(incoming, items=tuple(replace(item, line=line) for item in incoming.items))
@@ -335,8 +341,18 @@ def _records(file: Path, text: str, problems: list[JsonObject]) -> Iterator[tupl
         if isinstance(data, dict) and "memd_export" in data:
             raise UsageError(f"{file} is an export of memd", f"memd import {file}")
         rows = data.get("memories", [data]) if whole and isinstance(data, dict) else data if whole else [data]
-        numbered = enumerate(rows if isinstance(rows, list) else [], nth)
-        yield from ((number, row) for number, row in numbered if isinstance(row, dict))
+        for number, row in enumerate(rows if isinstance(rows, list) else [rows], nth):
+            if isinstance(row, dict):
+                yield number, row
+            elif row is not None:
+                problems.append({"path": f"{file}:{number}", "why": "it is no JSON object"})
+
+
+def in_words(time: str) -> str:
+    """A time as ISO 8601 has it, where it is given in seconds or milliseconds since 1970."""
+    if match := SINCE_1970.fullmatch(time):
+        return datetime.fromtimestamp(int(match[1]), UTC).isoformat()
+    return time
 
 
 def _first(record: JsonObject, *names: str) -> str:
