@@ -149,6 +149,25 @@ def test_a_workspace_that_vanishes_is_held_and_comes_back(home: Home, workspace:
     assert client.status()["embedded"] <= 1
 
 
+def test_an_empty_folder_in_place_of_a_workspace_is_held_as_one_that_is_gone(home: Home, workspace: Path) -> None:
+    """An unmounted disk leaves one."""
+    client = serve(home, workspace, CALM)
+    client.sync()
+    away = workspace.with_name("away")
+    workspace.rename(away)
+    workspace.mkdir()
+    assert client.sync()["held"] == 4 and client.status()["degraded"] == ["held:agent"]
+    assert found(client, "ErsatzTV"), "nothing is lost"
+    workspace.rmdir()
+    away.rename(workspace)
+    eventually(lambda: client.status()["degraded"] == [])
+    shutil.rmtree(workspace / "memory")
+    assert client.sync()["held"] == 0
+    (workspace / "MEMORY.md").unlink()
+    assert client.sync()["held"] == 0, "the last file of all may well be deleted"
+    assert client.status()["degraded"] == [] and not found(client, "ErsatzTV")
+
+
 def test_mass_deletion_is_held_until_it_is_accepted(home: Home, workspace: Path) -> None:
     many = workspace / "memory" / "many"
     many.mkdir()

@@ -214,7 +214,9 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     gone = index.files.keys() - result.files.keys() - moved.keys()
     vanished = [path for path in gone if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
-    index.held = frozenset(vanished if many or result.missing else ())
+    # As where a disk is not mounted; the last file of all may have been deleted.
+    empty = not result.missing and len(vanished) > 1 and not os.listdir(root)
+    index.held = frozenset(vanished if many or empty or result.missing else ())
     report.held = len(index.held)
     # A renamed file finds its memories if both of its names are read together.
     apart = {path: moved[path] for path in batch.removed if path in moved and moved[path] not in batch.known}
