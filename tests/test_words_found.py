@@ -251,6 +251,17 @@ def test_letters_and_their_signs_are_one_however_they_are_stored(tmp_path: Path,
     lab.close()
 
 
+def test_an_emoji_is_found_and_is_no_word_that_a_note_must_have(tmp_path: Path):
+    lab = Lab(tmp_path)
+    lab.add({"memory/a.md": "## Work\n\nBy 🚲 in summer.\n", "memory/b.md": "## Winter\n\nBy train in winter.\n"})
+    assert [(answer.verdict, answer.hits[0].path) for answer in (lab.ask("🚲"), lab.ask("🚲", mode="text"))] == [
+        ("found", "memory/a.md")
+    ] * 2
+    thanks = lab.ask("by train 🎉")
+    assert (thanks.verdict, thanks.missing, thanks.hits[0].path) == ("found", (), "memory/b.md")
+    lab.close()
+
+
 def test_a_match_in_code_alone_is_weak_for_a_question_in_prose(tmp_path: Path):
     shell = (
         "## Config\n\nTo read it run\n\n```\ncat ~/.openclaw/openclaw.json\n```\n\n## Server\n\nIts name is fjord.\n"

@@ -73,6 +73,8 @@ def found(text: str, question: str) -> bool:
         ("Ørsted", "orsted"),
         ("ŁÓDŹ", "lodz"),
         ("une œuvre", "oeuvre"),
+        ("by 🚲 to work", "🚲"),
+        ("✅ done", "✅"),
         ("die Donau\u00addampf\u00adfahrt", "Donaudampffahrt"),
         ("the type\u00adset word", "typesetting type\u00adset"),
         ("Þór og Æsir", "thor"),

@@ -19,12 +19,15 @@ from memd.indexer.language.languages import SMALL_WORDS, TABLES
 
 UNSPACED, MARKS = TABLES["unspaced"], TABLES["marks"]
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"
+SIGN = "[\u2600-\u27bf\U0001f000-\U0001faff]"
+"""An emoji, a tick and the like: a word, and a small one beside others."""
 SOFT_HYPHEN = "\u00ad"
 """Where a word may be cut at the end of a line; it is no part of the word."""
 GROUPED = r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
 """A number in groups of three digits."""
-TOKEN = re.compile(rf"[{UNSPACED}]+|{GROUPED}|{LETTER}+(?:[-.'’{SOFT_HYPHEN}]{LETTER}+)*")
+TOKEN = re.compile(rf"[{UNSPACED}]+|{GROUPED}|{LETTER}+(?:[-.'’{SOFT_HYPHEN}]{LETTER}+)*|{SIGN}")
 ASCII_TOKEN = re.compile(rf"{GROUPED}|\w+(?:[-.']\w+)*", re.ASCII)
+SIGNS = re.compile(SIGN)
 UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 JOINT = re.compile(r"[-._]+")
 GROUPING = re.compile(r"[,\u00a0\u202f]")
@@ -194,7 +197,7 @@ def is_english(word: str) -> bool:
 
 def is_small(word: Word) -> bool:
     """Whether a word says nothing by itself, in English or in the language of its question."""
-    return word.exact[0] in SMALL.get(word.language, ())
+    return word.exact[0] in SMALL.get(word.language, ()) or SIGNS.match(word.exact[0]) is not None
 
 
 def distinct_terms(words: Iterable[Word]) -> list[str]:
