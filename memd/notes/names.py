@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from memd.models import TEAM
@@ -26,8 +27,18 @@ MAX_SLUG = 80
 def slug(heading: str) -> str:
     """A heading as part of a key: letters and digits of any script, everything else is a dash."""
     # Cached: a busy day has hundreds of headings, and every added entry needs all of their slugs.
-    dashed = re.sub(r"[^\w]+|_+", "-", unicodedata.normalize("NFC", heading.casefold())).strip("-")
+    dashed = re.sub(r"[^\w]+|_+", _dash, unicodedata.normalize("NFC", heading.casefold())).strip("-")
     return dashed[:MAX_SLUG].rstrip("-") or "section"
+
+
+def _dash(run: re.Match[str]) -> str:
+    """A dash for what stands between words, behind the marks of the letter before it: vowels in many scripts."""
+    marks = "".join(takewhile(_is_mark, run.group()))
+    return marks + "-" * (len(marks) < len(run.group()))
+
+
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char) in ("Mn", "Mc") and not unicodedata.name(char, "").startswith("VARIATION")
 
 
 class Slugs:

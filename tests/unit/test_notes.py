@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from memd.models import Note
 from memd.notes.blocks import FLAT_LIST, MAX_CHUNK
+from memd.notes.names import slug
 from memd.notes.parse import parse
 from memd.notes.read import SkippedFile, read_file
 
@@ -290,3 +292,17 @@ def test_a_fifo_in_place_of_a_file_does_not_block(tmp_path: Path):
         assert done, "nobody writes to it, so it would wait for ever"
         with pytest.raises(SkippedFile):
             reading.result()
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("Größe der Öfen", "grösse-der-öfen"),
+        (unicodedata.normalize("NFD", "Größe der Öfen"), "grösse-der-öfen"),
+        ("हिन्दी भाषा", "हिन्दी-भाषा"),
+        ("สวัสดีครับ ที่นี่", "สวัสดีครับ-ที่นี่"),
+        ("A ❤️ day, 1️⃣ of two!", "a-day-1-of-two"),
+    ],
+)
+def test_the_marks_of_letters_stay_in_a_key(heading: str, expected: str) -> None:
+    assert slug(heading) == expected
