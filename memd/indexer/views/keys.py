@@ -84,7 +84,8 @@ def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIn
         gone = [row["gone"] or "" for index in indexes for row in lookup.gone(reader, index.id, key)]
         if gone:
             raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
-        raise NotFound(f"no memory has the key `{key}`", suggest_keys(stores, indexes, key))
+        name = key.rstrip("#")
+        raise NotFound(f"no memory has the key `{name}`", suggest_keys(stores, indexes, name))
     own = [(index, row) for index, row in rows if _is_own(index, row["path"], indexes)]
     return only_one(own or rows, f"`{key}` names several memories")
 
