@@ -72,6 +72,7 @@ def test_words_phrases_exclusions_and_prefixes(text: str, expected: Expected):
         ("what role:build said", "what said", Filters(role="build")),
         ('path:"a b/c.md" x', "x", Filters(path="a b/c.md")),
         ("path:memory/*.md", "", Filters(path="memory/*.md")),
+        ("path:./memory//topics/", "", Filters(path="memory/topics")),
         ("Kind:Episodic x", "x", Filters(kind="episodic")),
         ("tier:ltm x", "x", Filters(tier="ltm")),
         ("is it tag:infra, or role:build?", "is it or", Filters(tags=("infra",), role="build")),

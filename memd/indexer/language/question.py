@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
+from posixpath import normpath
 from typing import Any
 
 from memd.indexer.language import dates, times
@@ -244,7 +245,7 @@ def _filter(name: str, value: str, today: date) -> Filters:
         return time_filter(name, value, today)
     if name in ONE_OF and (value := value.lower()) not in ONE_OF[name]:
         return Filters()
-    named: dict[str, Any] = {name: value}
+    named: dict[str, Any] = {name: normpath(value) if name == "path" else value}
     return Filters(**named)
 
 
