@@ -5,7 +5,7 @@ Weeks begin on Monday, seasons are those of the north and a winter is named afte
 A day ago is a day; weeks and months ago reach half a unit to either side; years ago are calendar years. A month or day
 without a year is the latest that has begun, and matches in any year. 03/05/2023 is ambiguous and is not read.
 Words that mean something else in another language ("hier") are read only in a text that is in that language; months
-with a year, or behind that language's "in", and what is "last" or "ago", in any text.
+with a year, or behind that language's "in", in any text, and what is "last" or "ago" in any question.
 """
 
 import re
@@ -357,18 +357,19 @@ def _rules_of(language: str) -> tuple[Rule, ...]:
     if language in ("zh", "ja", "ko"):
         return Grammar("signs", "en").rules + IN_DIGITS
     own = Grammar(language, "spaced", "en").rules if language in TABLES else ()
-    return own + _rules_anywhere() + (IN_DIGITS if language else ENGLISH.rules)
+    return own + _rules_anywhere("anywhere") + (IN_DIGITS if language else ENGLISH.rules)
 
 
 @lru_cache
-def _rules_anywhere() -> tuple[Rule, ...]:
-    """The months of every language, where what stands beside them shows that they are months."""
+def _rules_anywhere(table: str) -> tuple[Rule, ...]:
+    """The rules of a table in every language: what stands beside a time shows that it is one."""
     languages = TABLES["anywhere"]["languages"].split()
-    return tuple(rule for language in languages for rule in Grammar("anywhere", language, "spaced", "en").rules)
+    return tuple(rule for language in languages for rule in Grammar(table, language, "spaced", "en").rules)
 
 
 def rules_for(text: str, low: str, language: str | None) -> tuple[Rule, ...]:
     """The expressions of the language that a text is in; where nobody knows it, None, the text shows it."""
     if language is None and (not text.isascii() or any(cue in low for cue in CUES)):
-        return _rules_of(foreign_language(text))
+        known = foreign_language(text)
+        return _rules_of(known) + (() if known else _rules_anywhere("short"))
     return _rules_of(language) if language else ENGLISH.rules
