@@ -45,9 +45,7 @@ from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.lifecycle.rules import Rule
 from memd.models import Filters, Workspace
-from memd.protocol.methods.base import Asking, Filtered, OfSort, OneWorkspace, Request, Scoped, Timed
-from memd.protocol.methods.overview import TreeRequest
-from memd.protocol.methods.search import GrepRequest
+from memd.protocol.methods.base import Asking, Filtered, InPath, OneWorkspace, Request, Scoped, Timed
 
 log = logging.getLogger("memd.handlers")
 
@@ -260,7 +258,7 @@ class HandlerContext:
 
     def spell_path(self, request: InWorkspace) -> None:
         """Have the path that a call looks in as the index spells it; one from `/` tells the workspace, too."""
-        if isinstance(request, (OfSort, GrepRequest, TreeRequest)) and (given := request.path):
+        if isinstance(request, InPath) and (given := request.path):
             found = {keys.as_indexed(index, given): index.workspace.ns for index in self.indexes(request)}
             # Of a workspace in another one the inner one is meant.
             path = min(filter(None, found), key=len, default=given)

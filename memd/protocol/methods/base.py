@@ -116,7 +116,14 @@ class Asking(Scoped):
     """A question: unless `ns` names workspaces, those that are shared answer along with the one around `cwd`."""
 
 
-class OfSort(Scoped):
+class InPath(Scoped):
+    """Only what is in some files."""
+
+    path: Annotated[str, unset("any")] = ""
+    """A file, a folder, or a pattern such as `memory/2026-*`."""
+
+
+class OfSort(InPath):
     """Only memories of one sort."""
 
     kind: Annotated[Kind | None, unset("any")] = None
@@ -125,8 +132,6 @@ class OfSort(Scoped):
     """Only memories that have all of these tags."""
     role: Annotated[str, unset("any")] = ""
     """`daily`, `memory`, `topic`, or a role file's name without its ending."""
-    path: Annotated[str, unset("any")] = ""
-    """A file, a folder, or a pattern such as `memory/2026-*`."""
 
     @property
     def filters(self) -> Filters:

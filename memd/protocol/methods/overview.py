@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-from memd.protocol.methods.base import AcrossWorkspaces, NamedMemory, Offset, Scoped, Timed, between, unset
+from memd.protocol.methods.base import AcrossWorkspaces, InPath, NamedMemory, Offset, Scoped, Timed, between, unset
 
 
 class PeekResult(AcrossWorkspaces):
@@ -60,11 +60,9 @@ class TreeResult(AcrossWorkspaces):
     total: int
 
 
-class TreeRequest(Scoped, method="tree", args="path", result=TreeResult, reads=True):
+class TreeRequest(InPath, method="tree", args="path", result=TreeResult, reads=True):
     """Lists every memory by file, a line each, without its text."""
 
-    path: Annotated[str, unset("all")] = ""
-    """A file, a folder, or a pattern."""
     limit: Annotated[int, between(1, 5_000)] = 1_000
     """At most this many, up to 5,000."""
     offset: Offset = 0

@@ -184,7 +184,7 @@ class GrepResult(base.AcrossWorkspaces):
     took_ms: float
 
 
-class GrepRequest(base.Asking, method="grep", args="pattern", result=GrepResult, reads=True):
+class GrepRequest(base.InPath, base.Asking, method="grep", args="pattern", result=GrepResult, reads=True):
     """Finds a text or a regular expression in the files themselves, newest first, with the lines around it."""
 
     pattern: base.Words
@@ -197,27 +197,20 @@ class GrepRequest(base.Asking, method="grep", args="pattern", result=GrepResult,
     """Lines to return on either side, up to 1,000."""
     max_results: Annotated[int, base.between(0, 1_000)] = 10
     """At most this many blocks, up to 1,000; 0 means 1,000."""
-    path: Annotated[str, base.unset("any")] = ""
-    """A file, a folder, or a pattern such as `memory/2026-*`."""
     after: str = ""
     """The `next` of the answer before, to go on where it ended."""
 
 
-class TitledPlace(MemoryPlace):
-    """A memory and what it is called."""
+class ListRow(MemoryPlace):
+    """A memory in a list."""
 
     title: str
     time: str | None
-
-
-class ListRow(TitledPlace):
-    """A memory in a list."""
-
     preview: NotRequired[str]
     """The beginning of its text, where it was asked for."""
 
 
-class EntryRow(TitledPlace):
+class EntryRow(ListRow):
     """A whole entry with its text."""
 
     score: float
