@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.errors import NotFound
+from memd.errors import NotFound, Refused
 from memd.notes.parse import parse
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
@@ -569,7 +569,7 @@ def test_odd_bytes_are_read_leniently_and_left_as_they_are(home: Home, workspace
     assert the(client)["skipped"] == []
 
 
-def test_a_file_that_may_not_be_read_keeps_its_entry(home: Home, workspace: Path) -> None:
+def test_what_may_not_be_read_keeps_its_entry(home: Home, workspace: Path) -> None:
     """root passes every check, so the reading is done by a child with another uid."""
     if os.getuid() != 0:
         note = workspace / "MEMORY.md"
@@ -578,6 +578,10 @@ def test_a_file_that_may_not_be_read_keeps_its_entry(home: Home, workspace: Path
         note.chmod(0)
         client.sync()
         assert found(client, "fjord") and "unreadable" in skipped(client)["MEMORY.md"]
+        with pytest.raises(Refused, match="Permission denied"):
+            (workspace / "memory").chmod(0)
+            client.get(path="memory/2026-02-15.md", ns="agent")
+        (workspace / "memory").chmod(0o700)
         note.chmod(0o600)
         client.sync()
         assert "MEMORY.md" not in skipped(client)
@@ -618,7 +622,7 @@ def _unreadable(place: Path) -> None:
     root.mkdir()
     (root / "MEMORY.md").write_text("## Home\n\nthe router is called fjord\n")
     stores = OwnStores(place)
-    index = stores.open_index(Workspace("agent", root))
+    index = stores.open_index(Workspace("agent", root, globs=("MEMORY.md", "memory/*.md", "more/*.md")))
     apply(stores, index, ["MEMORY.md"])
     for mode, problem in ((0o000, "unreadable"), (0o600, "")):
         (root / "MEMORY.md").chmod(mode)
@@ -627,6 +631,22 @@ def _unreadable(place: Path) -> None:
         assert index.files["MEMORY.md"].problem == "" or mode == 0
         assert index.text.postings().frequency("exact", "fjord"), "the old entry stays"
     assert sorted(file.name for file in root.iterdir()) == ["MEMORY.md"], "no temporary files"
+    birds = ["memory/one.md", "memory/two.md"]
+    for name in (*birds, "more/new.md"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("## Bird\n\na heron by the pond\n")
+        apply(stores, index, [name])
+    (root / "more/new.md").write_text("## Bird\n\na dunlin by the sea\n")
+    for folder, unreadable in ((root / "memory", birds), (root, ["MEMORY.md", *birds, "more/new.md"])):
+        folder.chmod(0)
+        apply(stores, index, list(index.files))
+        folder.chmod(0o700)
+        known = {path: row.problem for path, row in index.files.items()}
+        assert sorted(known) == ["MEMORY.md", *birds, "more/new.md"], "what may not be looked at has not vanished"
+        assert [path for path in sorted(known) if known[path].startswith("unreadable")] == unreadable
+        assert len(index.text.postings().of("exact", "heron").docs) == 2
+        assert index.text.postings().frequency("exact", "dunlin"), "it holds up nothing else"
+        apply(stores, index, list(index.files))
 
 
 # --- standing still -----------------------------------------------------------------------------------------

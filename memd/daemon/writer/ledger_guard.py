@@ -9,7 +9,7 @@ from datetime import datetime
 
 from memd.daemon.process.health import Health
 from memd.daemon.serving.events import PUT_BACK, Events
-from memd.errors import LedgerDamaged, MemdError
+from memd.errors import LedgerDamaged, MemdError, Refused
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import FIX, UNTRANSLATED, LedgerPlace, translate
 from memd.indexer.store.stores import Stores
@@ -38,6 +38,8 @@ class LedgerGuard:
         """
         if isinstance(error, UNTRANSLATED):
             error = translate(error)
+        elif isinstance(error, PermissionError):
+            error = Refused(f"{error.filename}: {error.strerror}", "memd may do there what its user may")
         elif not isinstance(error, MemdError | OSError):
             error = self._examined() or error
         if isinstance(error, LedgerDamaged):

@@ -215,7 +215,7 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     vanished = [path for path in gone if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
     # As where a disk is not mounted; the last file of all may have been deleted.
-    empty = not result.missing and len(vanished) > 1 and not any(root.iterdir())
+    empty = len(vanished) > 1 and next(os.walk(root), ("", [], []))[1:] == ([], [])
     index.held = frozenset(vanished if many or empty or result.missing else ())
     report.held = len(index.held)
     # A renamed file finds its memories if both of its names are read together.

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from os.path import isfile
 from sqlite3 import Connection
 
 from memd.indexer.indexing.scan import NamesOnDisk, ScanResult, is_memory_path, minute_of, refusal
@@ -116,7 +117,7 @@ def read_files(index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool, r
         path = paths.popleft()
         known = batch.known[path] = index.files.get(path)
         file = index.workspace.root / path
-        if restless is not None and is_document(path) and file.is_file() and documents.text_of(file, max_bytes) is None:
+        if restless is not None and is_document(path) and isfile(file) and documents.text_of(file, max_bytes) is None:
             # Too long for who waits for changes: it becomes an import.
             batch.restless.append(path)
             continue

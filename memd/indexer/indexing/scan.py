@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from os.path import isdir, isfile, islink
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ def minute_of(mtime_ns: int) -> int:
 
 def scan(workspace: Workspace) -> ScanResult:
     """Every memory file of the workspace."""
-    result, exclusions = ScanResult(missing=not workspace.root.is_dir()), Exclusions(workspace)
+    result, exclusions = ScanResult(missing=not isdir(workspace.root)), Exclusions(workspace)
     for folder, globs in _globs_by_folder(workspace.globs).items() if not result.missing else ():
         if why := exclusions.why_in_all(f"{folder}/") if folder else "":
             result.skipped[f"{folder}/"] = why
@@ -121,18 +122,18 @@ def refusal(workspace: Workspace, path: str) -> str:
     try:
         mode = file.stat().st_mode
     except OSError:
-        return NOWHERE if file.is_symlink() else ""
+        return NOWHERE if islink(file) else ""
     return documents.lacking(path) if stat.S_ISREG(mode) else ODD
 
 
 def linked_note(workspace: Workspace, path: str) -> str:
     """The note that a path is a link to, where that is read by its own name; empty for what is no such link."""
     file = workspace.root / path
-    if not file.is_symlink():
+    if not islink(file):
         return ""
     target, root = os.path.realpath(file), os.path.realpath(workspace.root)
     note = os.path.relpath(target, root)
-    there = note != path and is_memory_path(workspace, note) and Path(target).is_file()
+    there = note != path and is_memory_path(workspace, note) and isfile(target)
     return note if there and not refusal(workspace, note) else ""
 
 
@@ -173,7 +174,7 @@ def _through_link(root: Path, file: Path) -> bool:
     path = str(root)
     for part in file.parts[len(root.parts) :]:
         path = f"{path}/{part}"
-        if os.path.islink(path):  # noqa: PTH114 - asked of every folder of every workspace
+        if islink(path):
             return True
     return False
 
