@@ -39,7 +39,7 @@ class LedgerGuard:
         if isinstance(error, UNTRANSLATED):
             error = translate(error)
         elif isinstance(error, PermissionError):
-            error = Refused(f"{error.filename}: {error.strerror}", "memd may do there what its user may")
+            error = Refused(f"{error.filename}: {error.strerror}", "the user that memd runs as needs the right to it")
         elif not isinstance(error, MemdError | OSError):
             error = self._examined() or error
         if isinstance(error, LedgerDamaged):
