@@ -606,3 +606,25 @@ def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path
     found = signals.weigh(index, columns, columns.shown(every), question, None, None, 8)
     shown = hits.answer(stores, Ask("tea", ("agent",), 50), found, 1.0)
     assert sorted(hit.id for hit in (*shown.hits, *shown.near)) == sorted(every[1:])
+
+
+def test_a_file_whose_name_has_a_number_sign_is_reached_by_its_keys(
+    memory: Client, workspace: Path, home: Home
+) -> None:
+    (workspace / "memory/a#b.md").write_text("## Kiwi\n\ngreen kiwi\n")
+    (workspace / "memory/c#d.md").write_text("brown kiwi\n")
+    memory.sync()
+    keys = [row["key"] for row in memory.list(path="memory/*#*")["memories"]]
+    assert sorted(keys) == ["a#b#kiwi", "c#d"]
+    for key, place in (("a#b#kiwi", "memory/a#b.md"), ("c#d", "memory/c#d.md:1")):
+        assert "kiwi" in memory.get(key)["text"] and "kiwi" in home.run("get", place).stdout
+        memory.put(key, f"the kiwi of {key}")
+        assert memory.get(key, as_of=datetime.now().astimezone().isoformat())["text"].endswith(f"the kiwi of {key}")
+        assert len(memory.history(key)["versions"]) == 2
+        memory.rm(key)
+        memory.restore(key)
+        assert memory.get(key)["text"].endswith(f"the kiwi of {key}")
+    (workspace / "memory/a#b.md").unlink()
+    memory.sync()
+    assert home.run("restore", "memory/a#b.md").returncode == 0
+    assert (workspace / "memory/a#b.md").read_text().endswith("the kiwi of a#b#kiwi\n")

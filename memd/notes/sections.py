@@ -79,7 +79,7 @@ def split_title(text: str) -> tuple[str, str]:
 
 def unique_key(key: str, text: str) -> str:
     """The key of a section that is added to a text, given the key it would have alone."""
-    base, sharp, slug = key.partition("#")
+    base, sharp, slug = key.rpartition("#")
     slugs, fence = names.Slugs(), ""
     for match in FENCE_OR_HEADING.finditer(f"\n{text}") if sharp else ():
         edge, heading = match.groups()

@@ -45,7 +45,7 @@ def _version_or_path(args: Args) -> None:
         raise UsageError(f"{number!r} is not the number of a version", f"memd history {key}")
     if at:
         args |= {"key": key, "version": int(number)}
-    elif re.fullmatch(r"[^#]+\.mdk?", args["key"]):
+    elif re.fullmatch(r"(?s).+\.mdk?", args["key"]):
         args |= {"key": None, "path": args["key"]}
 
 

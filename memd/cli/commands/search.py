@@ -40,7 +40,7 @@ def _key_or_path(args: Args) -> None:
 
 def path_and_line(place: str) -> tuple[str | None, int | None]:
     """`memory/2026-02-15.md:12` as path and line; a key is neither."""
-    found = re.fullmatch(r"([^#]+\.mdk?)(?::([1-9]\d{0,8}))?", place)
+    found = re.fullmatch(r"(?s)(.+\.mdk?)(?::([1-9]\d{0,8}))?", place)
     path, line = found.groups() if found else (None, None)
     return path, int(line) if line else None
 

@@ -143,15 +143,21 @@ def keyed_rows(
 
 def memories(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that a key names."""
-    base, _, slug = key.partition("#")
-    return connection.execute(SQL["memories"], (workspace, base, base, slug)).fetchall()
+    named = ((workspace, base, base, slug) for base, slug in readings(key))
+    return next(filter(None, (connection.execute(SQL["memories"], one).fetchall() for one in named)), [])
 
 
 def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that had this key when they left the files."""
-    base, _, slug = key.partition("#")
-    rows = connection.execute(SQL["gone"], (workspace, slug))
-    return [row for row in rows if base in (row["path"], PurePosixPath(row["path"]).stem)]
+    left = ((base, connection.execute(SQL["gone"], (workspace, slug))) for base, slug in readings(key))
+    named = ([row for row in rows if base in (row["path"], PurePosixPath(row["path"]).stem)] for base, rows in left)
+    return next(filter(None, named), [])
+
+
+def readings(key: str) -> list[tuple[str, str]]:
+    """The ways to read a key as a file and a section: the name of a file may have a `#`, too."""
+    base, sharp, slug = key.rpartition("#")
+    return [(base, slug), (key, "")] if sharp else [(key, "")]
 
 
 def in_file(connection: Connection, workspace: int, path: str) -> dict[str, Row]:
