@@ -98,6 +98,24 @@ def test_a_full_disk_is_told_and_heals_by_itself(home: Home, workspace: Path, cr
         client.sync(vectors=True)
 
 
+def test_a_refused_write_is_told_and_questions_are_answered_all_the_same(
+    home: Home, workspace: Path, cramped: Path
+) -> None:
+    client = serve(home, workspace)
+    client.sync(vectors=True)
+    filler = fill(cramped)
+    with pytest.raises(DiskFull):
+        client.note(long("garganey"))
+    assert "disk" in client.status()["degraded"]
+    (workspace / "MEMORY.md").write_text(f"## New\n\n{long('gadwall')}")
+    answer = client.query("gadwall", mode="text")
+    assert answer["hits"] or (not answer["checked"] and answer["unchecked"])
+    assert "ErsatzTV" in shown(client, "ErsatzTV")
+    filler.unlink()
+    eventually(lambda: client.status()["degraded"] == [])
+    eventually(lambda: "gadwall" in shown(client, "gadwall", sync="none"))
+
+
 def test_a_disk_that_is_full_at_the_start(home: Home, workspace: Path, cramped: Path) -> None:
     home.from_nothing = True
     serve(home, workspace).sync(vectors=True)

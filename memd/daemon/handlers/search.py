@@ -10,7 +10,7 @@ from typing import Any
 from memd.daemon.handlers.handler_context import P, T, date_of, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.writer.tasks import ShownMemories, read_files_first, reread_files, verify_text
-from memd.errors import ModelUnavailable, NotFound
+from memd.errors import DiskFull, ModelUnavailable, NotFound
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.from_files import search_files
@@ -107,8 +107,11 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
 
 async def _unchecked(ctx: HandlerContext, ask: Ask, answer: Answer, doubtful: bool) -> str:
     """Why an answer was not compared with every file; empty when it was, or need not be."""
-    if doubtful and not await _check_files(ctx, ask, answer):
-        return UNCHECKED
+    try:
+        if doubtful and not await _check_files(ctx, ask, answer):
+            return UNCHECKED
+    except DiskFull as error:
+        return error.message
     if not doubtful and (ask.as_of or answer.verdict != "weak" or not answer.missing):
         return ""
     # Also where words are missing from a weak answer: what is left out may have them.

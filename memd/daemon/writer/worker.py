@@ -8,6 +8,7 @@ What waits for it, and whose turn it is, is in queue.py.
 """
 
 import logging
+import shutil
 import threading
 import time
 from collections import deque
@@ -40,6 +41,8 @@ IMPORT_SECONDS = 0.5
 SHORT_PIECE, LONG_PIECE = 0.1, 1.0
 """Seconds that are spent on indexing before somebody who waits has a turn, and at most in any case."""
 IDLE_SECONDS = 0.5
+ROOM = 1 << 20
+"""With so many free bytes a disk counts as full no longer."""
 QUIET_SECONDS = 5.0
 
 T = TypeVar("T")
@@ -178,6 +181,8 @@ class Worker:
         if not self.guard.look():
             self._looked += RETRY_SECONDS
         self._restore_failed()
+        if "disk" in self.health.names and shutil.disk_usage(self.stores.folder).free > ROOM:
+            self.health.clear("disk")
         self.stores.close_unused()
         self.events.tell(LOOKED)
 
@@ -243,7 +248,9 @@ class Worker:
         try:
             result = task.do(*task.args)
         except BaseException as error:
-            future.set_exception(self.guard.explain(error) if isinstance(error, Exception) else error)
+            future.set_exception(explained := self.guard.explain(error) if isinstance(error, Exception) else error)
+            if isinstance(explained, DiskFull):
+                self.health.set("disk", explained.message, explained.hint)
             if not isinstance(error, Exception):
                 raise
             return

@@ -272,7 +272,7 @@ def _impaired(index: OwnIndex) -> Iterator[DoctorFinding]:
     """The files that are searched, if not as they are."""
     found = [f"{path}: {row.problem}" for path, row in sorted(index.files.items()) if row.problem and not row.left_out]
     if found:
-        fix = "mend it in your editor; until then memd keeps every byte"
+        fix = "make it readable, or mend it in your editor; until then memd keeps every byte"
         yield DoctorFinding(f"{index.workspace.ns}: notes", "warn", "\n".join(found[:MOST_SHOWN]), fix)
 
 
