@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -227,6 +229,14 @@ def test_it_says_that_its_time_was_over(home):
     with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
         assert waiting.wait(PATIENCE) == 0
         assert b"over after 50 ms" in waiting.stderr.read()
+
+
+def test_no_time_runs_out_once_a_hook_is_done(tmp_path, monkeypatch):
+    """The signal would end the process while the interpreter does, with another code than 0."""
+    monkeypatch.setenv("MEMD_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    assert hook_command.run("user-prompt-submit", {}) == 0
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

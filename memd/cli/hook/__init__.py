@@ -52,6 +52,9 @@ def run(event: str, args: dict[str, Any]) -> int:
             _write({"hookSpecificOutput": {"hookEventName": EVENTS[event], "additionalContext": text}})
     except Exception as error:  # noqa: BLE001
         _explain(args, _reason(error))
+    finally:
+        # While the interpreter ends, the signal would end the process by itself, and with another code.
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
     return 0
 
 
