@@ -111,6 +111,19 @@ def test_an_empty_answer_says_which_files_it_was_not_compared_with(memory: Clien
     assert "not compared with the files: memory/" in run("query", "zyzzyva").stderr
 
 
+def test_an_empty_answer_names_the_file_that_has_the_word_where_no_question_looks(memory: Client, workspace: Path, run):
+    (workspace / "memory/anna.md").write_text("---\nphone: zyzzyva-4711\n---\n\n## Anna\n\nShe gardens.\n")
+    (workspace / "memory/stub.md").write_text("---\ntitle: Quokka habitat\n---\n")
+    for word, path in (("zyzzyva", "memory/anna.md"), ("quokka", "memory/stub.md")):
+        for _ in range(2):
+            answer = memory.query(word, mode="text")
+            assert (answer["hits"], answer["checked"]) == ([], False)
+            assert answer["unchecked"] == f"“{word}” stands in {path}, where no question looks: memd grep {word}"
+        assert path in run("grep", word).stdout
+        assert f"stands in {path}" in run("query", word).stderr
+    assert memory.query("xylophone", mode="text")["checked"]
+
+
 def test_a_weak_answer_that_lacks_a_word_names_what_was_left_out(memory: Client, workspace: Path, run):
     (workspace / "memory/long.md").write_text("zyzzyva " * 600_000)
     answer = memory.query("zyzzyva router garden", mode="text", sync="full")

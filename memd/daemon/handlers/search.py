@@ -53,6 +53,8 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     if doubtful and ctx.answer.seq != ctx.stores.ledger.seq:
         # Something was committed since it was read.
         answer = await search_elsewhere(ctx, ask)
+        if answer.missing and not (answer.hits or unchecked):
+            unchecked = await _unchecked(ctx, ask, answer, doubtful)
     if request.observer and not ask.as_of:
         ctx.access_log.saw(ShownMemories(request.observer, chunks=tuple(hit.id for hit in answer.hits)))
     return {**_told(ctx, ask, answer), **_checked(doubtful, unchecked)}
@@ -108,8 +110,8 @@ async def _complete_answer(ctx: HandlerContext, ask: Ask, sync: str) -> Answer:
 async def _unchecked(ctx: HandlerContext, ask: Ask, answer: Answer, doubtful: bool) -> str:
     """Why an answer was not compared with every file; empty when it was, or need not be."""
     try:
-        if doubtful and not await _check_files(ctx, ask, answer):
-            return UNCHECKED
+        if doubtful and (why := await _check_files(ctx, ask, answer)):
+            return why
     except DiskFull as error:
         return error.message
     if not doubtful and (ask.as_of or answer.verdict != "weak" or not answer.missing):
@@ -126,24 +128,28 @@ def _left_out(left_out: Sequence[tuple[str, str]]) -> str:
     return "{} is left out ({})".format(*left_out[0]) + more
 
 
-async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> bool:
+async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
     """Compare every file's stamps, and read files again that have a word which the index does not know.
 
-    False when there is more to index than a question should wait for; questions that ask meanwhile share that.
+    Says why that is not all, as when there is more to index than a question should wait for; questions that ask
+    meanwhile share that.
     """
     if not await _in_time(ctx.scan(ask.ns)):
-        return False
-    seconds = LOOK_SECONDS / len(ask.ns)
+        return UNCHECKED
+    seconds, seq = LOOK_SECONDS / len(ask.ns), ctx.stores.ledger.seq
     for ns in ask.ns if answer.missing else ():
         index = ctx.stores.index(ns)
         found = await ctx.read(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
-        # Some words are in no chunk for good, as those of front matter are: once is enough for them.
+        # Some words are in no chunk for good, as most of front matter: to read them again once is enough.
         new = [path for path, word in found.items() if (known := index.files.get(path)) is None
                or not ctx.reread_before(ns, path, known.digest, word)]  # fmt: skip
         # Aside: whether something changed since the answer was read is still to be seen.
         if new and not await _in_time(ctx.for_call(None).write(reread_files, ctx.worker, ns, new)):
-            return False
-    return True
+            return UNCHECKED
+        if found and ctx.stores.ledger.seq == seq:
+            path, word = next(iter(found.items()))
+            return f"“{word}” stands in {path}, where no question looks: memd grep {word}"
+    return ""
 
 
 async def _in_time(work: Coroutine[Any, Any, Any]) -> bool:
