@@ -94,11 +94,12 @@ def file() -> Path:
 
 def moment(text: str) -> int:
     """`30d`, or a day to come such as `2027-01-31`, as seconds since 1970."""
-    now, until = int(time.time()), 0
+    now = until = int(time.time())
     if found := SPAN.fullmatch(text):
-        until = now + int(found[1]) * SECONDS[found[2]]
-    with suppress(ValueError, OverflowError):
-        until = until or int(time.mktime(time.strptime(text, "%Y-%m-%d")))
+        until += int(found[1]) * SECONDS[found[2]]
+    else:
+        with suppress(ValueError, OverflowError):
+            until = int(time.mktime(time.strptime(text, "%Y-%m-%d")))
     if until <= now:
         raise UsageError(f"{text!r} is no time to come", "give a span or a day: 12h, 30d, 1y, 2027-01-31")
     return until

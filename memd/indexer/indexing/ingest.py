@@ -22,7 +22,7 @@ from typing import Any
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
 from memd.indexer.indexing.read_files import FileBatch, Restless, read_files
-from memd.indexer.indexing.scan import NamesOnDisk, scan
+from memd.indexer.indexing.scan import NamesOnDisk, names_in, scan
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.record import actions
 from memd.indexer.store import catalog, vector_table
@@ -215,7 +215,7 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
     vanished = [path for path in gone if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
     # As where a disk is not mounted; the last file of all may have been deleted.
-    empty = len(vanished) > 1 and next(os.walk(root), ("", [], []))[1:] == ([], [])
+    empty = len(vanished) > 1 and not names_in(root)
     index.held = frozenset(vanished if many or empty or result.missing else ())
     report.held = len(index.held)
     # A renamed file finds its memories if both of its names are read together.

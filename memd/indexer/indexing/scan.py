@@ -143,7 +143,7 @@ class NamesOnDisk:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace, self._root, self._given = workspace, workspace.root, dict(watched_folders(workspace.globs))
-        self._names_in = lru_cache(maxsize=None)(_names_in)
+        self._names_in = lru_cache(maxsize=None)(names_in)
 
     def spelled(self, path: str) -> str:
         """This path by the names that are there; what is new has the name that it is given."""
@@ -157,7 +157,7 @@ class NamesOnDisk:
         return f"{self.spelled(folder)}/{names.get(name) or names.get(name.lower(), name)}".lstrip("/")
 
 
-def _names_in(folder: Path) -> dict[str, str]:
+def names_in(folder: Path) -> dict[str, str]:
     """The names in a folder, by themselves and in small letters; none of a folder that may not be listed."""
     _, folders, files = next(os.walk(folder), ("", [], []))
     return {name.lower(): name for name in folders + files} | {name: name for name in folders + files}

@@ -357,7 +357,8 @@ def _rules_of(language: str) -> tuple[Rule, ...]:
     if language in ("zh", "ja", "ko"):
         return Grammar("signs", "en").rules + IN_DIGITS
     own = Grammar(language, "spaced", "en").rules if language in TABLES else ()
-    return own + _rules_anywhere("anywhere") + (IN_DIGITS if language else ENGLISH.rules)
+    others = IN_DIGITS if language else ENGLISH.rules + _rules_anywhere("short")
+    return own + _rules_anywhere("anywhere") + others
 
 
 @lru_cache
@@ -370,6 +371,5 @@ def _rules_anywhere(table: str) -> tuple[Rule, ...]:
 def rules_for(text: str, low: str, language: str | None) -> tuple[Rule, ...]:
     """The expressions of the language that a text is in; where nobody knows it, None, the text shows it."""
     if language is None and (not text.isascii() or any(cue in low for cue in CUES)):
-        known = foreign_language(text)
-        return _rules_of(known) + (() if known else _rules_anywhere("short"))
+        return _rules_of(foreign_language(text))
     return _rules_of(language) if language else ENGLISH.rules

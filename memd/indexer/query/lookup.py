@@ -149,8 +149,8 @@ def memories(connection: Connection, workspace: int, key: str) -> list[Row]:
 
 def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that had this key when they left the files."""
-    left = ((base, connection.execute(SQL["gone"], (workspace, slug))) for base, slug in readings(key))
-    named = ([row for row in rows if base in (row["path"], PurePosixPath(row["path"]).stem)] for base, rows in left)
+    left = (connection.execute(SQL["gone"], (workspace, slug)) for _, slug in readings(key))
+    named = ([row for row in rows if is_called(key, row["path"], row["slug"])] for rows in left)
     return next(filter(None, named), [])
 
 
@@ -158,6 +158,11 @@ def readings(key: str) -> list[tuple[str, str]]:
     """The ways to read a key as a file and a section: the name of a file may have a `#`, too."""
     base, sharp, slug = key.rpartition("#")
     return [(base, slug), (key, "")] if sharp else [(key, "")]
+
+
+def is_called(key: str, path: str, slug: str) -> bool:
+    """Whether a key names the memory of this slug in this file."""
+    return any((file, slug) in readings(key) for file in (path, PurePosixPath(path).stem))
 
 
 def in_file(connection: Connection, workspace: int, path: str) -> dict[str, Row]:

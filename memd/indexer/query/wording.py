@@ -375,8 +375,8 @@ def _find(found: WordMatches, word: Word) -> None:
         return
     before = len(found.matches)
     for term in new:
-        forms = [term, *(forms_in(word) if term == word.terms[0] else ())]
-        also = respelled(word.exact[0]) if term == word.terms[0] else []
+        more, also = (forms_in(word), respelled(word.exact[0])) if term == word.terms[0] else ([], [])
+        forms = [term, *more]
         found.keep([*forms, *also], _occurrences(postings, forms, "body", "heading", exact=also))
     if len(found.matches) == before:
         # A single character of a script without spaces is no term of its own.

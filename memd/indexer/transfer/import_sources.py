@@ -315,7 +315,7 @@ def _record_notes(
             continue
         name = file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
         target = mapping.layout.topic(_unused(name, taken))
-        created = in_words(_first(record, "created", "created_at", "timestamp", "date", "updated_at"))
+        created = iso_time(_first(record, "created", "created_at", "timestamp", "date", "updated_at"))
         note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         yield replace(incoming, items=tuple(replace(item, line=line) for item in incoming.items))
@@ -348,7 +348,7 @@ def _records(file: Path, text: str, problems: list[JsonObject]) -> Iterator[tupl
                 problems.append({"path": f"{file}:{number}", "why": "it is no JSON object"})
 
 
-def in_words(time: str) -> str:
+def iso_time(time: str) -> str:
     """A time as ISO 8601 has it, where it is given in seconds or milliseconds since 1970."""
     if match := SINCE_1970.fullmatch(time):
         return datetime.fromtimestamp(int(match[1]), UTC).isoformat()

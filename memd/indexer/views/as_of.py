@@ -74,9 +74,7 @@ def slug_then(row: Row) -> str:
 def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> JsonObject:
     """The memory that had a key then, as it was."""
     then = [(index, row) for index in indexes for row in current(stores.ledger.reader, index.id, when)]
-    places = ((one, (one[1]["path"], PurePosixPath(one[1]["path"]).stem), slug_then(one[1])) for one in then)
-    meant = lookup.readings(key)
-    rows = [one for one, files, slug in places if any((file, slug) in meant for file in files)]
+    rows = [(index, row) for index, row in then if lookup.is_called(key, row["path"], slug_then(row))]
     if not rows:
         raise NotFound(f"no memory had the key `{key}` then", keys.suggest_keys(stores, indexes, key))
     index, row = keys.only_one(rows, f"`{key}` named several memories then")
