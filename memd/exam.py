@@ -97,7 +97,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 # --- questions with known answers ---------------------------------------------------------------------------
 
 
-PLACE = re.compile(r"(?P<path>[^#]+\.mdk?)(:(?P<first>[1-9]\d{0,8})(-(?P<last>[1-9]\d{0,8}))?)?")
+PLACE = re.compile(r"(?P<path>.+\.mdk?)(:(?P<first>[1-9]\d{0,8})(-(?P<last>[1-9]\d{0,8}))?)?")
 LAST_LINE = 10**9
 LONGEST_QUESTION = 10_000
 KEYS = '"question", and "expect" (a key or path:line) or "expect_text"'
@@ -119,8 +119,9 @@ class ExpectedAnswer:
             path = f"{hit.root}/{hit.path}" if self.span.path.startswith("/") else hit.path
             return self.span.overlaps(LineSpan(path, hit.start_line, hit.end_line))
         if self.key:
-            base, _, slug = self.key.partition("#")
-            return base in (hit.path, PurePosixPath(hit.path).stem) and slug == hit.key.partition("#")[2]
+            stem = PurePosixPath(hit.path).stem
+            slug = hit.key.removeprefix(hit.path if hit.key.startswith(hit.path) else stem)
+            return self.key in (hit.path + slug, stem + slug)
         return self.text in flat_line(hit.text.casefold())
 
 

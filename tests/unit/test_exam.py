@@ -191,6 +191,16 @@ def test_what_a_question_may_expect(expected: dict[str, Any], is_it: bool):
     assert exam.cover([TV], question.expected) == [frozenset({0}) if is_it else frozenset()]
 
 
+def test_the_name_of_an_expected_file_may_have_a_sharp_sign():
+    hit = shown(3, 6, "Set up", path="memory/a#b.md", key="a#b#set-up")
+    for expected in ("a#b#set-up", "memory/a#b.md#set-up", "memory/a#b.md", "memory/a#b.md:3"):
+        ((question,), _) = exam.read_questions(json.dumps({"question": "?", "expect": expected}))
+        assert question.expected[0].matches(hit), expected
+    for expected in ("a#set-up", "a#b", "b#set-up", "memory/a.md"):
+        ((question,), _) = exam.read_questions(json.dumps({"question": "?", "expect": expected}))
+        assert not question.expected[0].matches(hit), expected
+
+
 def test_a_hit_that_is_too_long_is_found_and_covers_nothing():
     (question,), _ = exam.read_questions('{"question": "?", "expect_text": "needle"}')
     long = shown(1, 9, "needle " + "hay " * 300)
