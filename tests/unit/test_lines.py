@@ -19,7 +19,7 @@ from memd.indexer.query import signals
 from memd.indexer.query.signals import ReadChunks, best_lines
 from memd.indexer.query.wording import Floats, match_words
 from memd.indexer.store.lines import LinesBuilder, SegmentLines, lines_at
-from memd.indexer.store.text import TextIndex
+from memd.indexer.store.text import HELD, SegmentFiles, TextIndex
 from memd.models import Chunk
 
 NOW = date(2026, 2, 18)
@@ -57,7 +57,7 @@ def best(index: TextIndex, question: str, passages: Sequence[Passage]) -> dict[s
         builder.add([line(text) if text else Line([]) for text in (one.before, *one.lines, one.after, "")])
     with NamedTemporaryFile() as file:
         Path(file.name).write_bytes(builder.file())
-        made = SegmentLines(Path(file.name))
+        made = SegmentLines(SegmentFiles("/").open_file(file.name))
     held = np.array([len(one.lines) for one in passages])
     found = match_words(index.postings(), list(words(question)))
     texts = ["\n\n".join(one.lines) for one in passages]
@@ -219,11 +219,12 @@ def test_a_question_about_time_likes_lines_that_name_one(index: TextIndex):
 
 def test_terms_stay_in_the_file_and_one_that_was_cut_off_is_found_out(tmp_path: Path) -> None:
     builder, file = LinesBuilder(), tmp_path / "lines"
-    for text in TEXTS:
+    for text in TEXTS * 100:
         builder.add([Line([]), line(text)])
     file.write_bytes(builder.file())
-    made = SegmentLines(file)
-    made.verify(len(TEXTS))
+    assert file.stat().st_size > HELD
+    made = SegmentLines(SegmentFiles(str(tmp_path)).open_file("lines"))
+    made.verify(100 * len(TEXTS))
     every = lines_at([made], np.zeros(1, np.int64), np.arange(made.count))
     some = lines_at([made], np.zeros(1, np.int64), np.array([11, -1, 2, 3, 1]))
     starts = np.cumsum(every.sizes) - every.sizes
@@ -232,4 +233,4 @@ def test_terms_stay_in_the_file_and_one_that_was_cut_off_is_found_out(tmp_path: 
     assert made.memory + 4 * len(every.terms) == file.stat().st_size
     os.truncate(file, file.stat().st_size - 4)
     with pytest.raises(ValueError, match="cut short"):
-        made.verify(len(TEXTS))
+        made.verify(100 * len(TEXTS))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
+import os
 import random
 import threading
 import tracemalloc
@@ -100,6 +102,20 @@ def test_a_small_segment_takes_little_memory(tmp_path: Path) -> None:
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(opened.segments) == 20 and taken / 20 < 25_000
+
+
+def test_only_large_segments_keep_their_files_open(tmp_path: Path) -> None:
+    index = TextIndex(tmp_path / "text")
+    before = len(os.listdir("/dev/fd"))
+    for number in range(1, 21):
+        index.apply([(number, chunk(f"note {number}"))], ())
+        assert index.postings().frequency("exact", "note") == number
+    assert len(os.listdir("/dev/fd")) == before
+    index.apply([(number, chunk(" ".join(f"a{number * each}" for each in range(99)))) for number in range(21, 200)], ())
+    assert index.postings().frequency("exact", "note") == 20 and len(os.listdir("/dev/fd")) == before + 3
+    index.close()
+    gc.collect()
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_what_edits_delete_does_not_pile_up(tmp_path: Path) -> None:
@@ -398,6 +414,7 @@ def test_a_commit_leaves_what_was_read_of_other_segments(
     index: TextIndex, settled: int, runs: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("memd.indexer.store.postings.SETTLED", settled)
+    monkeypatch.setattr("memd.indexer.store.text.HELD", 0)
     index.apply([(1, chunk("wren goshawk", "Birds")), (2, chunk("wren"))], ())
     (file,) = index.folder.glob("*.pst")
     before = search(index, ["wren"], ["wren"], None)
@@ -452,7 +469,8 @@ def test_a_torn_file_is_told(index: TextIndex, pattern: str, damage: Callable[[P
             search(index, *query_terms(word), None)
 
 
-def test_a_torn_lexicon_is_told(index: TextIndex):
+def test_a_torn_lexicon_is_told(index: TextIndex, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("memd.indexer.store.text.HELD", 0)
     index.apply(made(60), ())
     postings = index.postings()
     (file,) = index.folder.glob("*.trm")

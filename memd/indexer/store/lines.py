@@ -12,7 +12,6 @@ import weakref
 from array import array
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -50,6 +49,11 @@ def places_in(known: NDArray[Any], wanted: NDArray[Any]) -> Places:
     return np.where(known.take(at, mode="clip") == wanted, at, -1)
 
 
+def read_at(file: Any, size: int, start: int) -> bytes:
+    """Some bytes of one of Whoosh's files. It seeks and then reads: two threads would read each other's."""
+    return os.pread(file.fileno(), size, start) if file.is_real else bytes(file.get(start, size))
+
+
 class Lines(NamedTuple):
     """Some lines, one after the other."""
 
@@ -65,18 +69,17 @@ class Lines(NamedTuple):
 class SegmentLines:
     """The lines of every document of a segment; the first of each document are the terms of its headings.
 
-    That one has no label and no flags, but the two letters of the document's language in their place. The terms stay in
-    the file, which stays open: they are ten times the rest, and a question needs those of a hundred documents.
+    That one has no label and no flags, but the two letters of the document's language in their place. The terms of a
+    large segment stay in the file: they are ten times the rest, and a question needs those of a hundred documents.
     """
 
-    def __init__(self, path: Path) -> None:
-        # Not mapped: a process that maps a file is killed when somebody cuts that off.
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._file)
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        weakref.finalize(self, file.close)
         docs, lines, self._terms = (int(count) for count in np.frombuffer(self._read(24, 0), np.int64))
         ends = np.cumsum([24, SKETCH // 8 * docs, 4 * (docs + 1), 4 * (lines + 1), lines, lines, -2 * lines % 4])
         self.memory, self.count = int(ends[-1]), lines
-        if os.fstat(self._file).st_size != self.memory + 4 * self._terms or lines < docs:
+        if file.seek(0, os.SEEK_END) != self.memory + 4 * self._terms or lines < docs:
             raise ValueError("the lines of a segment end where they should not")
         raw = np.frombuffer(self._read(self.memory, 0), np.uint8)
         sketches, firsts, starts, self.labels, self.flags, _ = (raw[at:end] for at, end in pairwise(ends))
@@ -93,7 +96,7 @@ class SegmentLines:
         """The language of each document."""
 
     def _read(self, size: int, start: int) -> bytes:
-        raw = os.pread(self._file, size, start)
+        raw = read_at(self._file, size, start)
         if len(raw) != size:
             raise ValueError("the lines of a segment were cut short")
         return raw

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from memd.errors import StoreBroken
 from memd.indexer.language.lines import Line
 from memd.indexer.store.lexicon import Lexicon
-from memd.indexer.store.lines import LinesBuilder, SegmentLines, ranges
+from memd.indexer.store.lines import LinesBuilder, SegmentLines, ranges, read_at
 
 Docs = NDArray[np.int32]
 Counts = NDArray[np.uint16]
@@ -129,7 +129,7 @@ class FieldLists(NamedTuple):
 class Segment:
     """A segment never changes except for its deletions, which belong to the commits.
 
-    Its files stay open until nobody uses it, so that it can be read after a commit has removed them.
+    Its large files stay open until nobody uses it, so that it can be read after a commit has removed them.
     """
 
     def __init__(self, reader: Any, decoded: Floats, lines: SegmentLines) -> None:
@@ -137,6 +137,7 @@ class Segment:
         self.id: str = reader.segment().segment_id()
         self.size: int = reader.doc_count_all()
         self._terms = reader._terms
+        self._list_bytes: int = self._terms._postfile.seek(0, os.SEEK_END)
         self._lock = threading.Lock()
         self._lexicons: dict[str, Lexicon] = {}
         if self._terms._tindex.hashtype != CRC:
@@ -176,23 +177,19 @@ class Segment:
             if entry is None:
                 return NOTHING
             _, _, count, *_, offset, length = TERM.unpack(entry)
-            return _decode(os.pread(self._terms._postfile.fileno(), length, offset), count)
+            return _decode(read_at(self._terms._postfile, length, offset), count)
 
     def _find(self, key: bytes) -> bytes | None:
-        """The entry of a key in the term file, found as Whoosh does, in a quarter of its time.
-
-        Whoosh seeks and then reads: two threads would read each other's bytes.
-        """
-        file = self._terms._dbfile.fileno()
-        hashed = zlib.crc32(key)
+        """The entry of a key in the term file, found as Whoosh does, in a quarter of its time."""
+        file, hashed = self._terms._dbfile, zlib.crc32(key)
         at = 2 * (hashed & 255)
         start, slots = self._tables[at], self._tables[at + 1]
         for nth in range(hashed >> 8, (hashed >> 8) + slots):
-            found, place = SLOT.unpack(os.pread(file, SLOT.size, start + nth % slots * SLOT.size))
+            found, place = SLOT.unpack(read_at(file, SLOT.size, start + nth % slots * SLOT.size))
             if not place:
                 break
             if found == hashed:
-                entry = os.pread(file, KEY + len(key) + INFO.itemsize, place)
+                entry = read_at(file, KEY + len(key) + INFO.itemsize, place)
                 if entry[KEY : KEY + len(key)] == key and INT.unpack_from(entry) == (len(key),):
                     return entry[KEY + len(key) :]
         return None
@@ -212,8 +209,7 @@ class Segment:
         with reading():
             with self._lock:
                 words, infos = _terms(self._terms, field)
-            file = self._terms._postfile.fileno()
-            raw = os.pread(file, os.fstat(file).st_size, 0)
+            raw = read_at(self._terms._postfile, self._list_bytes, 0)
             return FieldLists(words, infos["docs"].astype(np.int64), *_decode_all(raw, infos))
 
     def lexicon(self, field: str) -> Lexicon:

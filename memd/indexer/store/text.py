@@ -1,6 +1,7 @@
 """The text index of one workspace (Whoosh): a cache of the chunks' words, by chunk number."""
 
 import errno
+import os
 import shutil
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from whoosh.analysis import IDTokenizer
 from whoosh.codec.whoosh3 import W3Codec
 from whoosh.filedb.filestore import FileStorage
 from whoosh.filedb.filetables import FileFormatError
+from whoosh.filedb.structfile import BufferFile
 from whoosh.reading import SegmentReader
 from whoosh.util.numeric import byte_to_length
 
@@ -42,6 +44,9 @@ CODEC = W3Codec()
 
 LARGE = 125
 """Segments with more chunks than this are joined seldom; the small ones all at once, as soon as there are a few."""
+
+HELD = 32_768
+"""Files of a segment up to so many bytes, those of a few chunks, are held in memory; others stay open."""
 
 BROKEN = (*TORN, index.IndexError, FileFormatError)
 """The errors that Whoosh raises when its files are damaged; only opening and reading them is guarded so widely."""
@@ -266,9 +271,22 @@ class FollowedTextIndex(TextIndex):
             return is_another
 
 
+class SegmentFiles(FileStorage):  # type: ignore[misc]
+    """The folder of an index, for reading."""
+
+    def open_file(self, name: str, **more: Any) -> Any:
+        file = super().open_file(name, **more)
+        # Not mapped: a process that maps a file is killed when somebody cuts that off.
+        if os.fstat(file.fileno()).st_size > HELD:
+            return file
+        with file:
+            return BufferFile(file.read(), name=name)
+
+
 def open_segment(folder: Path, segment: Any) -> Segment:
-    lines = SegmentLines(folder / segment.make_filename(LINES))
-    return Segment(SegmentReader(FileStorage(str(folder)), SCHEMA, segment), LENGTHS, lines)
+    files = SegmentFiles(str(folder))
+    lines = SegmentLines(files.open_file(segment.make_filename(LINES)))
+    return Segment(SegmentReader(files, SCHEMA, segment), LENGTHS, lines)
 
 
 def _live(segment: Any) -> int:
