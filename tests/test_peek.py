@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -283,6 +284,10 @@ def test_gc_names_what_rests_and_never_removes_it(home: Home, memory: Client, wo
         ledger.execute("UPDATE memories SET expires = '2026-01-01T00:00:00.000+00:00' WHERE expires IS NOT NULL")
     told = memory.gc(ns="agent", hard=True, dry_run=True)
     assert [one["key"] for one in told["expired"]] == ["gone-soon"] and told["purged"] == [] and not told["hard"]
+    assert [one["key"] for one in memory.list(ns="agent")["memories"] if one.get("expired")] == ["gone-soon"]
+    listed = home.run("list", cwd=workspace).stdout
+    assert re.search("gone-soon.*  expired\n", listed) and listed.count("expired") == 1
+    assert "expired 2026-01-01T00:00" in home.run("get", "gone-soon", cwd=workspace).stderr
     assert told["dormant_total"] == 1
     (one,) = told["dormant"]
     assert one["key"] == "2026-02-15#garden" and one["moved_why"] == "nobody asked for it"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from memd.cli import console
 from memd.protocol import wire
@@ -96,8 +97,14 @@ def _life(row: Mapping[str, Any]) -> list[str]:
     if not row.get("version"):
         return []
     before = f", supersedes {row['supersedes']}" if row.get("supersedes") else ""
-    expires = [f"expires {row['expires'][:16]}"] if row.get("expires") else []
-    return [f"version {row['version']}{before}", f"~{row['estimated_tokens']} tokens", *expires]
+    return [f"version {row['version']}{before}", f"~{row['estimated_tokens']} tokens", *expiry(row)]
+
+
+def expiry(row: Mapping[str, Any]) -> list[str]:
+    """When its time to live runs out, or ran out."""
+    until = row.get("expires") or ""
+    ahead = until > time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+    return [f"{'expires' if ahead else 'expired'} {until[:16]}"] if until else []
 
 
 def render_one(hit: dict[str, Any], several: bool, colour: bool, full: bool = False) -> str:
@@ -278,7 +285,10 @@ def listing(rows: Sequence[Mapping[str, Any]]) -> str:
     titles give way, as a key must be whole."""
     several = len({row["ns"] for row in rows}) > 1
     begins = [(one_line(row["ns"]) + "  " if several else "") + f"{one_line(row['role']):<10} " for row in rows]
-    ends = [f" {one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() for row in rows]
+    ends = [
+        f" {one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() + "  expired" * row.get("expired", 0)
+        for row in rows
+    ]
     begin, end = (max(map(columns, parts)) for parts in (begins, ends))
     room = max(console.width() - begin - end, 16) if console.on_terminal(sys.stdout) else sys.maxsize
     titles = [padded(cut(one_line(row["title"]), room), min(room, 36)) for row in rows]

@@ -52,6 +52,7 @@ def get(result: Result, args: Args) -> None:
     else:
         console.quoted(result["text"])
         console.note_author(result)
+        console.note(*hits.expiry(result))
     if follow := result.get("sections_follow"):
         follows = "1 section follows" if follow == 1 else f"{follow:,} sections follow"
         console.note(f"{follows}: memd get {result['path']}")

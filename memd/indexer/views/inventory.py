@@ -48,6 +48,7 @@ class InventoryRow(NamedTuple):
             "title": self.title,
             "tags": json.loads(self.row["tags"]),
             "time": self.time,
+            **({"expired": True} if self.row["expired"] else {}),
         }
 
 
@@ -113,6 +114,7 @@ def entries(
     first, last = days or ("", "")
     values |= {"workspace": index.id, "ids": json.dumps(list(ids or ())), "first": first, "last": last}
     columns = "m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags"
+    columns += f", NOT {lookup.ALIVE} AS expired"
     clause = f"m.workspace = :workspace AND m.deleted IS NULL{clause}"
     # Not by SQLite, which folds only the case of ASCII letters.
     wanted = {tag.lstrip("#").lower() for tag in filters.tags}

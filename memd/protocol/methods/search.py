@@ -206,6 +206,8 @@ class ListRow(MemoryPlace):
 
     title: str
     time: str | None
+    expired: NotRequired[bool]
+    """Its time to live has run out: no question finds it."""
     preview: NotRequired[str]
     """The beginning of its text, where it was asked for."""
 
