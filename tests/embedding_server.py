@@ -15,7 +15,7 @@ from memd.indexer.model.pooling import Vectors, unit
 from memd.indexer.model.scale import QUESTIONS
 from tests.hash_embedder import HashEmbedder
 
-FAULTS = ("slow", "429", "500", "dimensions", "fewer", "half", "garbage", "closed")
+FAULTS = ("slow", "429", "500", "dimensions", "fewer", "zeros", "half", "garbage", "closed")
 """Never answers; busy; broken; vectors too short; a vector too few; half an answer; not JSON; the line cut at once."""
 
 
@@ -95,9 +95,11 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
         def vectors(self, body: dict[str, Any], fault: str) -> None:
             rows = server.embed(body["input"]).tolist()
             if fault == "dimensions":
-                rows = [row[:3] for row in rows]
+                rows = [[1.0, *row[:2]] for row in rows]
             if fault == "fewer":
                 rows = rows[:-1]
+            if fault == "zeros":
+                rows = [[0.0] * len(row) for row in rows]
             listed = [{"index": nth, "embedding": row} for nth, row in enumerate(rows)]
             answer = {"embeddings": rows} if self.path == "/api/embed" else {"data": listed[::-1]}
             assert self.path in ("/api/embed", "/v1/embeddings")

@@ -610,14 +610,17 @@ def test_what_is_in_utf_16_is_taken_in_as_utf_8_and_can_be_taken_back(
 def test_every_line_of_records_is_taken_in_or_told(home: Home, workspace: Path, client: Client) -> None:
     vault = home.path.parent / "vault"
     vault.mkdir()
-    lines = ('{"key": "one", "content": "number 1", "timestamp": 1767607200}', "[1, 2]", '"three"', "null", "")
+    lines = ('{"key": "one", "content": "number 1", "timestamp": 1767607200}', "[1, 2]", '"three"', "null",
+             '{"key": "four", "content": "number 4", "type": "insight", "tags": ["a"], "importance": 7}')  # fmt: skip
     (vault / "keys.jsonl").write_text("\n".join(lines))
     (vault / "list.jsonl").write_text('{"key": "two", "content": "number 2", "timestamp": 1767607200123}')
     told = client.ingest([vault], ns="agent")
     assert [(Path(one["path"]).name, one["why"]) for one in told["problems"]] == [
         ("keys.jsonl:2", "it is no JSON object"),
         ("keys.jsonl:3", "it is no JSON object"),
+        ("keys.jsonl:5", "its importance, 7, is not from 0 to 1"),
     ]
+    assert client.get("four", ns="agent")["tags"] == ["a", "insight"]
     for key in ("one", "two"):
         assert "created: '2026-01-05T10:00:00+00:00'" in (workspace / f"memory/topics/{key}.md").read_text()
 

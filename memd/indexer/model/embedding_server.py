@@ -343,8 +343,8 @@ class ServerEmbedder(Measured):
             why = f"gives vectors of {rows.shape[1]} numbers instead of {wanted}"
             self._replaced = f"it {why}" if self.dims else ""
             raise self._away(why)
-        if not np.isfinite(rows).all():
-            raise self._again("gave numbers that are not finite")
+        if not (np.isfinite(rows).all() and rows.any()):
+            raise self._again("gave numbers that are not finite, or only zeros")
         return rows
 
     # --- who it is ------------------------------------------------------------------------------------------------

@@ -316,7 +316,10 @@ def _record_notes(
         name = file_name(key or _first(record, "title") or content.strip().split("\n")[0][:60])
         target = mapping.layout.topic(_unused(name, taken))
         created = iso_time(_first(record, "created", "created_at", "timestamp", "date", "updated_at"))
-        note = topic_file(facts_of(record, key, name, created), content.replace("\r\n", "\n"))
+        facts = facts_of(record, key, name, created)
+        if (given := record.get("importance")) is not None and facts["importance"] is None:
+            problems.append({"path": f"{file}:{line}", "why": f"its importance, {given!r}, is not from 0 to 1"})
+        note = topic_file(facts, content.replace("\r\n", "\n"))
         incoming = merging.read_incoming(target, note.encode("utf-8", "replace"), str(file), seconds_of(created))
         yield replace(incoming, items=tuple(replace(item, line=line) for item in incoming.items))
 
@@ -366,6 +369,7 @@ def facts_of(record: JsonObject, key: str, name: str, created: str) -> JsonObjec
     tags = record.get("tags")
     words = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else []
     kind, importance = _first(record, "kind", "type"), record.get("importance")
+    words = [*words, kind] if re.fullmatch(r"[a-z]+", kind) and kind not in KINDS else words
     return {
         "title": _first(record, "title") or (key if key != name else ""),
         "tags": [word.strip().lstrip("#") for word in words if isinstance(word, str) and word.strip()],
