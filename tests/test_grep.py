@@ -210,6 +210,8 @@ def test_a_path_may_be_given_in_another_spelling(memory: Client, workspace: Path
             assert all({one["ns"] for one in found} == expected for found in calls), (path, ns, calls)
         assert memory.why_not(path, 3, "ErsatzTV", ns=["agent"])["indexed"], path
         assert memory.get(path=path, from_=3, lines=1, ns=["agent"])["path"] == file
+    elsewhere = {"path": f"{workspace}/{file}", "cwd": str(other)}
+    assert memory.get(**elsewhere)["ns"] == memory.list(**elsewhere)["memories"][0]["ns"] == "agent"
     everything = memory.list(ns=["agent"])["memories"]
     for path in (".", "./", str(workspace), f"{tmp_path}/link/"):
         assert memory.list(path=path, ns=["agent"])["memories"] == everything

@@ -285,10 +285,9 @@ def listing(rows: Sequence[Mapping[str, Any]]) -> str:
     titles give way, as a key must be whole."""
     several = len({row["ns"] for row in rows}) > 1
     begins = [(one_line(row["ns"]) + "  " if several else "") + f"{one_line(row['role']):<10} " for row in rows]
-    ends = [
-        f" {one_line(row['time']):<16}  {one_line(row['key'])}  {by(row)}".rstrip() + "  expired" * row.get("expired", 0)
-        for row in rows
-    ]
+    facts = [(row["key"], by(row), "expired" if row.get("expired") else "") for row in rows]
+    keys = ["  ".join(one_line(one) for one in some if one) for some in facts]
+    ends = [f" {one_line(row['time']):<16}  {key}" for row, key in zip(rows, keys, strict=True)]
     begin, end = (max(map(columns, parts)) for parts in (begins, ends))
     room = max(console.width() - begin - end, 16) if console.on_terminal(sys.stdout) else sys.maxsize
     titles = [padded(cut(one_line(row["title"]), room), min(room, 36)) for row in rows]

@@ -46,6 +46,7 @@ from memd.indexer.views import keys
 from memd.lifecycle.rules import Rule
 from memd.models import Filters, Workspace
 from memd.protocol.methods.base import Asking, Filtered, InPath, OneWorkspace, Request, Scoped, Timed
+from memd.protocol.methods.search import GetRequest
 
 log = logging.getLogger("memd.handlers")
 
@@ -201,13 +202,15 @@ class HandlerContext:
     # --- which workspaces are meant ---------------------------------------------------------------------------
 
     def names(self, request: InWorkspace) -> tuple[str, ...]:
-        """The workspaces a call is about: named, or the one around `cwd`, or all."""
+        """The workspaces a call is about: named, or the one that holds its path from `/`, or the one around `cwd`, or
+        all."""
         indexes = self.stores.indexes
         if not indexes:
             raise UnknownWorkspace("no workspace has been added yet", "go to your notes and run: memd add .")
         if request.ns:
             return tuple(dict.fromkeys(self.stores.index(ns).workspace.ns for ns in request.ns))
-        if not (around := self.around(request.cwd)):
+        file = request.path if isinstance(request, InPath | GetRequest) and request.path.startswith("/") else ""
+        if not (around := self.around(file, holding=True) or self.around(request.cwd)):
             return tuple(indexes)
         return (around, *(self.along(around) if isinstance(request, Asking) else ()))
 
