@@ -241,10 +241,26 @@ impl Listens for Server {
 }
 
 fn helper(limit: Limit) { let _ = limit; }
+
+fn again() { self::helper(3); super::ready(); crate::net::client::helper(); }
+
+mod tests {
+    #[test]
+    fn helps() { super::again(); }
+}
+""",
+        "src/net/client.rs": """pub struct Limit {}
+
+pub fn helper() -> crate::net::server::Limit { crate::net::server::PORT; super::server::Server::new(); 3 }
 """,
     },
     {
         "main::main": "function",
+        "net::client::Limit": "class",
+        "net::client::helper": "function",
+        "net::server::again": "function",
+        "net::server::tests": "module",
+        "net::server::tests::helps": "function",
         "net::Listens": "interface",
         "net::Listens::listen": "method",
         "net::ready": "function",
@@ -267,6 +283,12 @@ fn helper(limit: Limit) { let _ = limit; }
         ("net::server::Server::run", "called_by", "net::server::Server::listen"),
         ("net::server::Server::new", "called_by", "main::main"),
         ("net::server::helper", "uses_type", "net::server::Limit"),
+        ("net::server::again", "calls", "net::server::helper"),
+        ("net::server::again", "calls", "net::client::helper"),
+        ("net::server::again", "calls", "net::ready"),
+        ("net::server::again", "called_by", "net::server::tests::helps"),
+        ("net::client::helper", "calls", "net::server::Server::new"),
+        ("net::client::helper", "uses_type", "net::server::Limit"),
     ],
 )
 

@@ -26,6 +26,7 @@ ARROWS = re.compile(r"\s*(?:->|::|\?\.|!\.|\.)\s*")
 ARGUMENTS = re.compile(r"<[^<>]*>")
 WORD = re.compile(r"[^\W\d][\w$]*|[$][\w$]*")
 DOTTED = re.compile(r"[^\W\d]\w*(?:\s*\.\s*[^\W\d]\w*)*")
+PATH = re.compile(r"\w+(?:::\w+)+")
 SUPER = re.compile(r"super\s*\([^()]*\)")
 
 
@@ -132,9 +133,12 @@ class _Extraction:
                     yield Reference(kind, source, name.via, name.target, name.chain, span.line, name.typed)
 
     def _used(self) -> Iterator[tuple[str, grammar.NodeSpan, Iterable[Parts]]]:
-        """The references with their names; an annotation is one reference, and nothing inside it is another."""
-        done = 0
-        for kind, span in self.captures.references:
+        """The references with their names; an annotation or a path is one reference: nothing inside it is another."""
+        done, every = 0, self.captures.references
+        paths = {span.end for kind, span in every if kind == "uses_type" and PATH.fullmatch(span.text)}
+        for kind, span in every:
+            if kind == "uses_type" and span.end in paths and "::" not in span.text:
+                continue
             if kind != "types":
                 yield kind, span, _names(kind, span.text)
             elif span.end > done and (types := annotation_types(span.text)) is not None:
@@ -154,7 +158,8 @@ class _Extraction:
             around = self._class_around(region)
             return ResolvedName("super", around.symbol, rest) if around and rest else None
         meaning = region.scope.meaning(head) if head != UNKNOWN else Meaning("value", -1)
-        if head in self.language.self_words and (meaning is None or meaning.via == "value"):
+        outside = head in self.language.path_words and self._class_around(region) is None
+        if head in self.language.self_words and not outside and (meaning is None or meaning.via == "value"):
             return self._member_of_self(region, rest, tries)
         if meaning is None:
             return ResolvedName("free", -1, chain)
@@ -196,7 +201,7 @@ def _names(kind: str, text: str) -> Iterator[Parts]:
     if text.isascii() and all(map(str.isidentifier, parts)):
         yield parts
         return
-    if kind == "uses_type" and not WORD.fullmatch(text):
+    if kind == "uses_type" and not (WORD.fullmatch(text) or PATH.fullmatch(text)):
         for match in DOTTED.finditer(text):
             yield tuple(_normalized(part) for part in re.split(r"\s*\.\s*", match[0]))
         return

@@ -58,6 +58,8 @@ class Language:
     """Words for the object itself."""
     super_words: frozenset[str]
     """Words for what the object inherits."""
+    path_words: frozenset[str]
+    """First parts of a path to a module, seen from the one around."""
     builtins: frozenset[str]
     """Names that need no import."""
     methods: frozenset[str]
@@ -111,7 +113,7 @@ class Language:
 
 # --- the tables ---------------------------------------------------------------------------------------------
 
-WORDS = ("self_words", "super_words", "builtins", "methods", "native")
+WORDS = ("self_words", "super_words", "path_words", "builtins", "methods", "native")
 BUILTIN_TYPES = (
     str, bytes, bytearray, list, dict, set, frozenset, tuple, int, float, object, type(iter("")), Exception,
 )  # fmt: skip

@@ -177,10 +177,15 @@ class Resolver:
 
     def _free(self, path: str, reference: Reference, language: Language) -> Relation:
         """Resolve a name that the file itself does not define or import."""
-        head, rest, name = reference.chain[0], reference.chain[1:], ".".join(reference.chain)
+        chain = reference.chain
+        head, rest, name = chain[0], chain[1:], ".".join(chain)
         how = "type" if reference.typed else "scope"
         members = self._inherited_name(SymbolId(path, reference.source), head) if language.bare_members else ()
         ids = self._follow(members, rest)
+        if not ids and rest and (words := language.path_words):
+            way = language.separator.join(chain if head in words else ("self", *chain))
+            ids = self._lookup(path, language.import_target(way, path))[0]
+            chain = tuple(part for part in chain if part not in words)
         if not ids and language.package_scope:
             files = self.project.modules[self.project.module_of[path]]
             ids = self._follow(self._in_files(files, head), rest)
@@ -189,7 +194,7 @@ class Resolver:
         if not ids and head in language.builtins:
             return Relation((), "", name, NATIVE)
         if not ids:
-            ids, how = self._by_path(reference.chain), "name"
+            ids, how = self._by_path(chain), "name"
         return Relation(ids, how, name)
 
     def _by_path(self, chain: Parts) -> Ids:

@@ -22,7 +22,7 @@
 (macro_invocation macro: [(identifier) (scoped_identifier)] @ref.calls)
 (struct_expression name: [(type_identifier) (scoped_type_identifier)] @ref.calls)
 (attribute [(identifier) (scoped_identifier)] @ref.decorates)
-(type_identifier) @ref.uses_type
+[(type_identifier) (scoped_type_identifier)] @ref.uses_type
 
 [(closure_expression) (block) (match_arm)] @scope
 (parameter pattern: (identifier) @bind)
