@@ -324,6 +324,7 @@ def test_add_counts_its_own_workspace_and_says_what_it_left_out(home):
     for name in ("one", "two"):
         place = write_notes(home.path / name, {"MEMORY.md": "## Pond\nNewts.\n", "docs/a.md": "# A\n", "b.md": "# B\n"})
         write_notes(place / "node_modules", {"c.md": "# C\n"})
+        (place / "docs" / "link.md").symlink_to(place / "MEMORY.md")
         done = home.run("add", str(place), MEMD_EMBEDDING__PROVIDER="none")
         text = f"{name} is watched now ({place}): 1 file, 1 chunk searchable\n"
         assert done.stdout.startswith(text) and "2 vectors still to be made" not in done.stdout

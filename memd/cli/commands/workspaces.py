@@ -68,18 +68,18 @@ def _globs(place: Path, preset: str | None) -> list[str] | None:
 
 
 def _other_notes(place: Path) -> tuple[int, list[str], bool]:
-    """How many Markdown files a folder has, hidden ones left out; which folders memd never reads; whether it is huge,
-    so that only its first files were counted."""
-    found, seen = 0, 0
-    skipped: set[str] = set()
-    for _, folders, names in os.walk(place):
+    """How many Markdown files a folder has, without links to them and hidden ones; which folders memd never reads;
+    whether it is huge, so that only its first files were counted."""
+    found, skipped, seen = set[str](), set[str](), 0
+    for folder, folders, names in os.walk(place):
         skipped |= NEVER.intersection(folders)
         folders[:] = [name for name in folders if not name.startswith(".") and name not in NEVER]
-        found += sum(name.endswith(".md") and not name.startswith(".") for name in names)
+        notes = (name for name in names if name.endswith(".md") and not name.startswith("."))
+        found |= {os.path.realpath(f"{folder}/{name}") for name in notes}
         seen += len(names) + len(folders)
         if seen > MOST_SEEN:
             break
-    return found, sorted(skipped), seen > MOST_SEEN
+    return len(found), sorted(skipped), seen > MOST_SEEN
 
 
 def _add(client: Client, params: Args, args: Args) -> Result:
