@@ -281,6 +281,12 @@ def test_what_had_no_answer_when_the_daemon_was_killed_is_asked_again_and_done_o
     assert (workspace / "MEMORY.md").read_text().count("The heron is back.") == 1
 
 
+def test_another_write_with_a_number_that_was_used_before_is_carried_out(bare: Agent, workspace: Path) -> None:
+    for number, text in ((1, "The heron."), (1, "The ibis."), ("1", "The stork."), ("1", "The crane.")):
+        assert "Saved" in str(bare.ask(number, "memory_save", content=text, target="long_term"))
+        assert text in (workspace / "MEMORY.md").read_text()
+
+
 @pytest.mark.usefixtures("structured")
 def test_a_write_that_is_asked_for_again_in_the_same_session_is_done_once(served: Home, workspace: Path) -> None:
     """The answer was lost, not the write: what the pump then sends is this."""

@@ -253,7 +253,7 @@ class McpSession:
     ) -> None:
         def call_for(context: Context) -> Call:
             params = context.session.client_params
-            return call_as(params.client_info.name if params else "", str(context.request_id))
+            return call_as(params.client_info.name if params else "", repr(context.request_id))
 
         self._server = SdkServer(lambda context: tools, call_for, structured_content=structured_content)
         self.files_changed = self._server.files_changed

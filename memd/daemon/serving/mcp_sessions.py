@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from memd.daemon.serving.server import ClientConnection
 from memd.indexer.record.history import PEOPLE
 from memd.indexer.store.ledger import Ledger
 from memd.mcp.replies import Call
+from memd.models import digest_of
 from memd.protocol.methods import METHODS
 
 if TYPE_CHECKING:
@@ -105,7 +107,9 @@ class SessionIdentity:
         """The parameters with author, time and id, as far as the method takes them."""
         declared, signature = METHODS[method], {}
         if declared.writes and self.session:
-            signature["request_id"] = f"{self.session}:{request_id}"
+            # With what it says: a client may number another request the same.
+            request = json.dumps([request_id, method, params], sort_keys=True)
+            signature["request_id"] = f"{self.session}:{digest_of(request)}"
         if declared.signed:
             signature["who"] = self.author(client)
         if "now" in declared.parameters:
