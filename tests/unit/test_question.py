@@ -134,6 +134,22 @@ def test_a_question_knows_its_times_and_what_else_it_asks():
         "最近发生了什么？",
         "上次做了什么",
         "最後に何があった？",
+        "was habe ich gestern gemacht",
+        "woran hast du gestern gearbeitet",
+        "qu'ai-je fait hier",
+        "qu'as-tu fait hier ?",
+        "qu'est-ce que j'ai fait hier",
+        "sur quoi ai-je travaillé hier",
+        "cosa ho fatto ieri",
+        "in che cosa hai lavorato ieri",
+        "o que eu fiz ontem",
+        "no que eu trabalhei ontem",
+        "qué he hecho ayer",
+        "en qué trabajé ayer",
+        "что я делала вчера",
+        "над чем я работал вчера",
+        "wat heb ik gisteren gedaan",
+        "waar heb ik gisteren aan gewerkt",
     ):
         assert parse(lately, NOW).only_time, lately
     for more in ("the last invoice", "what did we plant last", "最后的路由器", "how long did it last"):
