@@ -293,9 +293,46 @@ def test_add_says_how_many_files_and_remove_keeps_them(home, workspace):
     assert "was a workspace already" in home.run("add", str(workspace)).stdout
     assert home.run("remove", "nobody").returncode == 2
     before = {file: file.read_bytes() for file in workspace.rglob("*.md")}
-    assert "is forgotten" in home.run("remove", str(workspace)).stdout
+    assert "is no longer watched" in home.run("remove", str(workspace)).stdout
     assert {file: file.read_bytes() for file in workspace.rglob("*.md")} == before
-    assert home.run("workspaces").stdout == "no workspaces yet; begin with: memd add .\n"
+    listed = home.run("workspaces")
+    assert listed.stdout == "no workspaces yet; begin with: memd add .\n"
+    assert listed.stderr == f"memd: no longer watched, its history is kept: agent ({workspace})\n"
+
+
+def test_the_history_of_a_workspace_outlives_its_entry_in_the_config(home, workspace):
+    config = home.path / "config.toml"
+    with home.start(MEMD_EMBEDDING__PROVIDER="none") as client:
+        client.workspace_add(str(workspace))
+        client.put("lost", "The only copy of the ocelot.")
+        client.rm("lost")
+        client.curate("MEMORY#preferences", "pin")
+        history = client.history("MEMORY#preferences")["versions"]
+    whole = config.read_text()
+    for text in ("", whole, whole.replace('ns = "agent"', 'ns = "kitchen"'), whole):
+        home.stop()
+        config.write_text(text)
+        with home.start(MEMD_EMBEDDING__PROVIDER="none") as client:
+            listed = client.workspace_list()
+            assert listed["unwatched"] == ([] if text else [{"ns": "agent", "root": str(workspace)}])
+            if text:
+                assert [row["key"] for row in client.trash()["memories"]] == ["lost"]
+                assert client.history("MEMORY#preferences")["versions"] == history
+                assert client.query("ErsatzTV", mode="text")["verdict"] == "found"
+                assert client.get("MEMORY#preferences")["declared"]["pinned"]
+    assert home.run("remove", "agent").stderr.endswith("to forget it: memd remove agent --hard\n")
+    (workspace / "memory" / "2026-02-15.md").write_text("## Garden\n\nOnly this.\n")
+    home.run("add", str(workspace))
+    with home.wait() as client:
+        assert {row["key"] for row in client.trash()["memories"]} == {"lost", "2026-02-15#ersatztv"}
+        assert client.history("MEMORY#preferences")["versions"] == history
+    home.run("remove", "agent")
+    assert home.run("remove", "agent", "--hard").returncode == 2
+    assert home.run("remove", "agent", "--hard", "--yes").returncode == 0
+    assert not [file for file in home.state.rglob("*") if file.is_file() and b"ocelot" in file.read_bytes()]
+    home.run("add", str(workspace))
+    with home.wait() as client:
+        assert client.trash()["memories"] == [] and len(client.history("MEMORY#preferences")["versions"]) == 1
 
 
 @pytest.mark.usefixtures("running")
@@ -436,7 +473,9 @@ def test_config_init_show_and_check(home):
     assert "defaults hold" in home.run("config", "check").stdout
     assert home.run("config", "init").returncode == 0
     assert home.run("config", "init").returncode == 5
+    home.configure("[watch]\nsettle_ms = 121\n")
     assert as_json(home.run("config", "init", "--force", "--json"))["config"].endswith("config.toml")
+    assert "settle_ms = 121" in (home.path / "config.toml.before").read_text()
     home.configure("[watch]\nsettle_ms = 120\n")
     shown = home.run("config", "show", MEMD_LOG__LEVEL="debug").stdout
     assert re.search(rf"^settle_ms = 120 +# {home.path}/config.toml$", shown, re.MULTILINE)

@@ -22,7 +22,7 @@ from memd.daemon.jobs.built_in import MANY_LARGE, MOST_LARGE, SMALL_EACH, IndexM
 from memd.daemon.process.health import Health
 from memd.daemon.serving.events import LOOKED
 from memd.daemon.writer import worker as worker_module
-from memd.daemon.writer.tasks import forget_workspace, scan_workspaces, use_built_text, use_joined_text
+from memd.daemon.writer.tasks import scan_workspaces, stop_watching, use_built_text, use_joined_text
 from memd.daemon.writer.worker import Worker
 from memd.errors import MemdError, NoDaemon
 from memd.indexer.maintenance import doctor, rebuild
@@ -290,7 +290,7 @@ def test_what_was_joined_is_left_when_its_segments_are_gone(worker: Worker) -> N
     assert not worker.submit(use_joined_text, worker, index, fresh, pieces).result()
     assert index.text.ids() == known
     text = index.text
-    worker.submit(forget_workspace, worker, "agent").result()
+    worker.submit(stop_watching, worker, index.id, "agent", False).result()
     worker.submit(use_built_text, worker, index, fresh).result()
     assert not worker.submit(use_joined_text, worker, index, fresh, pieces).result()
     assert index.open_text is None and not text.folder.exists()

@@ -17,6 +17,7 @@ import pytest
 
 from memd.indexer.record import actions
 from memd.indexer.store import catalog
+from memd.models import DEFAULT_GLOBS
 from memd.protocol.client import Client
 from tests.conftest import Home, write_notes
 from tests.faults.agreement import SOAK
@@ -55,6 +56,8 @@ def test_git_has_memd_merge_what_two_branches_added(home: Home) -> None:
     again = home.run("workspace", "init", "--git", str(root))
     assert again.returncode == 0 and ".gitattributes:" not in again.stdout, "set up twice is set up once"
     assert git(root, "status", "--porcelain") == "" and git(root, "remote") == ""
+    attributes = (root / ".gitattributes").read_text()
+    assert all(f"{glob} merge=memd-note\n" in attributes for glob in DEFAULT_GLOBS)
     missing = home.run("merge-note", "nowhere.md", str(root / DAY), str(root / DAY), cwd=root)
     assert (missing.returncode, missing.stderr) == (1, "memd: nowhere.md is no file\n")
 

@@ -50,9 +50,12 @@ def toml_key(name: str) -> str:
 
 
 def write_sample(force: bool = False) -> Path:
+    """Write every setting with its default; a file that was there is kept beside it."""
     file = paths.config_file()
     if file.exists() and not force:
         raise AlreadyExists(f"{file} exists already", "look at it with `memd config show`, or pass --force")
+    if file.exists():
+        file.replace(file.with_name("config.toml.before"))
     _write(sample())
     return file
 

@@ -127,7 +127,7 @@ class App:
             # No answer before what was promised is indexed, or at least sure to be next.
             await asyncio.wait([asyncio.wrap_future(recovered)])
             await self.ctx.catch_up()
-        self.worker.submit(tasks.forget_unlisted, self.stores).add_done_callback(log_failure)
+        self.worker.submit(tasks.leave_unlisted, self.stores).add_done_callback(log_failure)
         deep = self.stores.ledger.setting(tasks.NOTES_FORMAT) != str(parse.FORMAT)
         if deep and not catalog.any_files(self.stores.ledger.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.

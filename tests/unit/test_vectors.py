@@ -190,7 +190,7 @@ def test_a_collection_that_holds_something_is_not_counted_at_every_step(
 def test_collections_that_nobody_wants_are_deleted(lab: Lab) -> None:
     filled(lab, "One.")
     folder_of(lab).add("ws-99-model-1", [row("f" * 32, "stray")])
-    lab.stores.forget(lab.stores.index("agent"))
+    lab.stores.stop_watching(lab.stores.index("agent").id)
     assert in_step(lab) and folder_of(lab).look([]) == {}
 
 

@@ -23,7 +23,8 @@ config_app = command_group(app, "config", "Writes, shows or checks the settings.
 def init(args: Args) -> None:
     """Writes a config file that shows every setting with its default."""
     file = edit.write_sample(args["force"])
-    console.show({"config": str(file)}, f"wrote {file}", args["json"])
+    former = f"; the former one is {file}.before, with its workspaces" if args["force"] else ""
+    console.show({"config": str(file)}, f"wrote {file}{former}", args["json"])
 
 
 @own_command(config_app, "config show")

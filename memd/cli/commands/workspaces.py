@@ -20,7 +20,7 @@ from memd.cli.connecting.agents import AGENTS, Here
 from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, own_command
 from memd.config import edit, load, paths
 from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
-from memd.models import DEFAULT_GLOBS, NEVER, TEAM_GLOB
+from memd.models import DEFAULT_GLOBS, NEVER
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.timespans import duration
@@ -120,24 +120,37 @@ def add(result: Result, args: Args) -> None:
 
 def _remove_named(client: Client, params: Args, args: Args) -> Result:
     """Remove the workspace that a person calls by its name, or by its directory."""
-    roots = {entry["ns"]: Path(entry["root"]).resolve() for entry in client.workspace_list()["workspaces"]}
+    listed = client.workspace_list()
+    entries = [*(listed["unwatched"] if args["hard"] else ()), *listed["workspaces"]]
+    roots = {entry["ns"]: Path(entry["root"]).resolve() for entry in entries}
     name, place = args["ns"], Path(args["ns"]).expanduser().resolve()
     ns = name if name in roots else next((ns for ns, root in roots.items() if root == place), "")
     if not ns:
-        hint = f"there are: {', '.join(roots)}" if roots else "begin: memd add ."
+        hint = f"there are: {', '.join(roots)}" if roots else "memd workspaces"
         raise UnknownWorkspace(f"no workspace is called {name}", hint)
-    result = client.workspace_rm(ns=ns)
+    if args["hard"]:
+        what = f"Forget all that memd knows of the memories of {ns}, their history and the trash, for good?"
+        console.confirm_irreversible(what, args["yes"])
+    result = client.workspace_rm(ns=ns, hard=args["hard"])
     service.close_to_service()
     return result
 
 
 def _show_removed(result: Result, args: Args) -> None:
-    """Stops watching a directory and forgets its index; the notes stay."""
-    console.line(f"{result['ns']} is forgotten; the notes in {result['root']} are as they were")
+    """Stops watching a directory; the notes stay, and the history of its memories, unless it is --hard."""
+    ns, root = result["ns"], result["root"]
+    if args["hard"]:
+        console.line(f"{ns} is forgotten, with its history; the notes in {root} were not touched")
+        return
+    console.line(f"{ns} is no longer watched; the notes in {root} were not touched")
+    again = f"memd add {shlex.quote(root)}"
+    console.note(f"the history of its memories is kept for: {again}; to forget it: memd remove {ns} --hard")
 
 
 def _show_workspaces(result: Result, args: Args) -> None:
     console.out(reports.workspaces(result["workspaces"]))
+    for former in result["unwatched"]:
+        console.note(f"no longer watched, its history is kept: {former['ns']} ({former['root']})")
 
 
 REMOVE: dict[str, Any] = {"send": _remove_named, "leave_out": ["path"]}
@@ -193,7 +206,6 @@ def _follow(done: dict[str, Any], text: str, json: bool) -> None:
 # --- git: who merges notes, what is kept out ----------------------------------------------------------------------
 
 DRIVER = "memd-note"
-NOTES = ("MEMORY.md", "memory/**/*.md", "daily/**/*.md", TEAM_GLOB)
 STATE = "memory/.memd/*.jsonl merge=union"
 IGNORED = ("*.sync-conflict-*", "*conflicted copy*", "*.conflict-*", "*.orig", ".~*", "*.sw[a-p]", "*.tmp")
 
@@ -203,7 +215,7 @@ def set_up_git(root: Path, globs: Iterable[str] = ()) -> dict[str, Any]:
 
     Tells the lines that were added to `.gitattributes` and `.gitignore`.
     """
-    attributes = (*(f"{glob} merge={DRIVER}" for glob in globs or NOTES), STATE)
+    attributes = (*(f"{glob} merge={DRIVER}" for glob in globs or DEFAULT_GLOBS), STATE)
     created = _git(root, "rev-parse", "--show-toplevel", check=False) == ""
     if created:
         _git(root, "init", "--quiet", "--initial-branch=main")

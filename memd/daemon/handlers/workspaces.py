@@ -15,11 +15,12 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.handlers.server import config_error, workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.serving.events import PUT_BACK
-from memd.daemon.writer.tasks import examine_stores, forget_workspace, rebuild_vectors, use_built_text
+from memd.daemon.writer.tasks import examine_stores, rebuild_vectors, stop_watching, use_built_text
 from memd.errors import AlreadyExists, Busy, DiskFull, MemdError, UnknownWorkspace, UsageError
 from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
+from memd.indexer.store import catalog
 from memd.indexer.store.ledger import LedgerPlace
 from memd.indexer.store.own_stores import OwnIndex
 from memd.models import DEFAULT_GLOBS, Workspace
@@ -32,7 +33,15 @@ START_SECONDS = 30.0
 @handles(methods.WorkspaceListRequest)
 async def workspace_list(ctx: HandlerContext, request: methods.WorkspaceListRequest, call: IncomingCall) -> Result:
     indexes = list(ctx.stores.indexes.values())
-    return {"workspaces": [await ctx.read(workspace_status, ctx, index) for index in indexes]}
+    former = () if call.connection.bound else (await ctx.read(_unwatched, ctx)).values()
+    return {
+        "workspaces": [await ctx.read(workspace_status, ctx, index) for index in indexes],
+        "unwatched": [{"ns": ns, "root": root} for ns, root in former],
+    }
+
+
+def _unwatched(ctx: HandlerContext) -> dict[int, tuple[str, str]]:
+    return catalog.unwatched(ctx.stores.ledger.reader)
 
 
 @handles(methods.WorkspaceAddRequest)
@@ -79,12 +88,16 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
 @handles(methods.WorkspaceRmRequest)
 async def workspace_rm(ctx: HandlerContext, request: methods.WorkspaceRmRequest, call: IncomingCall) -> Result:
     async with ctx.config.lock:
+        for number, (ns, root) in (await ctx.read(_unwatched, ctx)).items() if request.hard else ():
+            if (request.ns or str(absolute_path(request.path))) in (ns, root) and ns not in ctx.stores.indexes:
+                await ctx.write(stop_watching, ctx.worker, number, ns, True)
+                return {"ns": ns, "root": root, "removed": True}
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
         await configure(ctx, edit.remove_workspace, ns)
         ctx.watcher.remove(ns)
         ctx.outlines.forget(ns, index.id)
-        await ctx.write(forget_workspace, ctx.worker, ns)
+        await ctx.write(stop_watching, ctx.worker, index.id, ns, request.hard)
     return {**index.place, "removed": True}
 
 

@@ -49,20 +49,21 @@ NOTES_FORMAT = "notes_format"
 # --- files ----------------------------------------------------------------------------------------------------
 
 
-def forget_workspace(worker: Worker, ns: str) -> None:
-    """Drop a workspace's index and rows, never its files."""
-    worker.stores.forget(worker.stores.index(ns))
+def stop_watching(worker: Worker, number: int, ns: str, hard: bool) -> None:
+    """Drop a workspace's index; `hard`: also all that is known of its memories. Never its files."""
+    worker.stores.stop_watching(number, hard)
     _keep_documents(worker.stores)
     worker.health.clear(f"held:{ns}")
 
 
-def forget_unlisted(stores: OwnStores) -> None:
-    """Forget the workspaces that are no longer in the config; it moves the clock, so what was promised comes first."""
+def leave_unlisted(stores: OwnStores) -> None:
+    """Drop the indexes of workspaces that are no longer in the config; it moves the clock, so what was promised comes
+    first."""
     known = {index.id for index in stores.indexes.values()}
     for row in catalog.workspace_rows(stores.ledger.reader):
         if row["id"] not in known:
-            log.info("forgetting ns=%s, which is no longer in the config", row["ns"])
-            stores.forget_number(row["id"])
+            log.warning("%s is no longer in the config; what is known of its memories is kept", row["ns"])
+            stores.stop_watching(row["id"])
     _keep_documents(stores)
 
 

@@ -101,20 +101,35 @@ def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) 
 # --- workspaces ---------------------------------------------------------------------------------------------
 
 
-def workspace_id(connection: sqlite3.Connection, workspace: Workspace) -> int:
-    """The number of a workspace, a new one if it has none; a workspace that moved keeps its memories."""
-    root = str(workspace.root)
-    row = connection.execute("SELECT id, root FROM workspaces WHERE ns = ?", (workspace.ns,)).fetchone()
-    if row:
-        if row["root"] != root:
-            connection.execute("UPDATE workspaces SET root = ? WHERE id = ?", (root, row["id"]))
-        return int(row["id"])
-    added = connection.execute("INSERT INTO workspaces (ns, root) VALUES (?, ?)", (workspace.ns, root))
-    return int(added.lastrowid or 0)
+def workspace_id(connection: sqlite3.Connection, workspace: Workspace, watched: Collection[str]) -> int:
+    """The number of a workspace, a new one if it has none; one that moved, or has another name, keeps its memories."""
+    place = {"ns": workspace.ns, "root": str(workspace.root)}
+    row = connection.execute(SQL["known_workspace"], {**place, "watched": json.dumps([*watched])}).fetchone()
+    if row is None:
+        return int(connection.execute("INSERT INTO workspaces (ns, root) VALUES (:ns, :root)", place).lastrowid or 0)
+    if (row["ns"], row["root"]) != (*place.values(),):
+        connection.execute("UPDATE workspaces SET ns = :ns, root = :root WHERE id = :id", {**place, "id": row["id"]})
+    return int(row["id"])
 
 
 def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
-    return connection.execute("SELECT * FROM workspaces ORDER BY id").fetchall()
+    return connection.execute("SELECT * FROM workspaces WHERE ns NOT LIKE '% %' ORDER BY id").fetchall()
+
+
+def unwatched(connection: sqlite3.Connection) -> dict[int, tuple[str, str]]:
+    """The name and the directory of each workspace that is no longer watched, by its number."""
+    rows = connection.execute("SELECT id, ns, root FROM workspaces WHERE ns LIKE '% %' ORDER BY id")
+    return {number: (ns.partition(" ")[0], root) for number, ns, root in rows}
+
+
+def stop_watching(connection: sqlite3.Connection, workspace: int) -> None:
+    """Let go of what a workspace's files say, and of its name; what is known of its memories stays, for when it is
+    watched again: then all of its files are read anew."""
+    connection.execute("DELETE FROM chunks WHERE workspace = ?", (workspace,))
+    connection.execute("UPDATE files SET size = -1, digest = '' WHERE workspace = ?", (workspace,))
+    # No workspace can be called so.
+    connection.execute("UPDATE workspaces SET ns = ns || ' ' || id WHERE id = ?", (workspace,))
+    mark_text(connection, workspace, TextState.BEHIND)
 
 
 def mark_multilingual(connection: sqlite3.Connection, workspace: int) -> None:

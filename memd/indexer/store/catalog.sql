@@ -1,5 +1,11 @@
 -- The statements of catalog.py, each below its name.
 
+-- name: known_workspace
+SELECT id, ns, root FROM workspaces
+WHERE ns = :ns OR (root = :root AND ns NOT IN (SELECT value FROM json_each(:watched)))
+ORDER BY ns = :ns DESC, id DESC
+LIMIT 1
+
 -- name: first_foreign
 SELECT c.language, f.path, c.start_line
 FROM chunks c JOIN files f ON f.id = c.file

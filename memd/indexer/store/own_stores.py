@@ -175,8 +175,10 @@ class OwnStores(Stores):
 
     def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
         """Begin to keep workspaces, in one transaction."""
+        workspaces = list(workspaces)
+        watched = {*self.indexes, *(workspace.ns for workspace in workspaces)}
         with self.ledger.write() as connection:
-            numbers = [(catalog.workspace_id(connection, workspace), workspace) for workspace in workspaces]
+            numbers = [(catalog.workspace_id(connection, workspace, watched), workspace) for workspace in workspaces]
             multilingual = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
             remote = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE remote")
         opened = (OwnIndex(self, number, one, number in remote, number in multilingual) for number, one in numbers)
@@ -269,14 +271,12 @@ class OwnStores(Stores):
             if nth >= self.most_open or (nth and memory > self.most_bytes):
                 yield index
 
-    def forget(self, index: OwnIndex) -> None:
-        """Remove every trace of a workspace except its files."""
-        self.close_index(index.workspace.ns)
-        self.forget_number(index.id)
-
-    def forget_number(self, number: int) -> None:
+    def stop_watching(self, number: int, hard: bool = False) -> None:
+        """Drop the caches of a workspace; `hard`: every trace of it except its files."""
+        for index in [index for index in self.indexes.values() if index.id == number]:
+            self.close_index(index.workspace.ns)
         with self.ledger.write() as connection:
-            catalog.forget_workspace(connection, number)
+            (catalog.forget_workspace if hard else catalog.stop_watching)(connection, number)
             vector_table.sweep(connection)
             self.ledger.tick(connection)
         shutil.rmtree(self.text_folder(number), ignore_errors=True)

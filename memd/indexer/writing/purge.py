@@ -16,7 +16,7 @@ from memd.errors import NotFound, Refused
 from memd.indexer.lifecycle import sync_state
 from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
-from memd.indexer.store import ledger, vector_table
+from memd.indexer.store import catalog, ledger, vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
 from memd.models import JsonObject
@@ -131,10 +131,11 @@ def _trace(stores: OwnStores, index: OwnIndex, memory: int) -> MemoryTrace:
     # What was gone before under the same key is forgotten with it, and the same section of the file elsewhere.
     paths = {path for (path,) in connection.execute("SELECT path FROM versions WHERE memory = ?", (memory,))}
     memories = {memory}
-    for one in (index, *around(stores, index)):
-        root, own = one.workspace.root, [index.workspace.root / path for path in paths]
+    former = [(number, Path(root)) for number, (_, root) in catalog.unwatched(connection).items()]
+    for number, root in [(one.id, one.workspace.root) for one in (index, *around(stores, index))] + former:
+        own = [index.workspace.root / path for path in paths]
         names = json.dumps([str(file.relative_to(root)) for file in own if file.is_relative_to(root)])
-        same = connection.execute(SQL["same_key"], {"workspace": one.id, "slug": row["slug"], "paths": names})
+        same = connection.execute(SQL["same_key"], {"workspace": number, "slug": row["slug"], "paths": names})
         memories |= {other for (other,) in same}
     versions = [version for each in memories for version in history.versions(connection, each)]
     digests = frozenset(version.digest for version in versions if version.digest)

@@ -102,10 +102,19 @@ class JobRunRequest(base.Request, method="job.run", args="name", result=JobRunRe
 # --- the directories ----------------------------------------------------------------------------------------------
 
 
+class UnwatchedWorkspace(TypedDict):
+    """A workspace that was removed, or is no longer in the config file."""
+
+    ns: str
+    root: str
+
+
 class WorkspaceListResult(base.Fresh):
     """The answer of `workspace.list`."""
 
     workspaces: list[WorkspaceStatus]
+    unwatched: list[UnwatchedWorkspace]
+    """Those that are no longer watched, and what is known of whose memories is kept."""
 
 
 class WorkspaceListRequest(
@@ -151,12 +160,14 @@ class WorkspaceRmResult(base.WithinWorkspace):
 
 
 class WorkspaceRmRequest(base.Request, method="workspace.rm", result=WorkspaceRmResult, slow=True):
-    """Stops watching a directory and forgets its index, never its files."""
+    """Stops watching a directory. Its files stay, and the history of its memories, for when it is added again."""
 
     ns: str = ""
     """The workspace's name."""
     path: Annotated[str, base.place()] = ""
     """Its directory, absolute or with `~`."""
+    hard: bool = False
+    """Forget all that is known of its memories, for good; also of one that is no longer watched."""
 
     def check(self) -> None:
         if bool(self.ns) == bool(self.path):
