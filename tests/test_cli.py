@@ -278,10 +278,11 @@ def test_a_closed_pipe_is_quiet(place, agent, command):
     assert process.returncode == 141
 
 
-def test_a_full_disk_behind_the_output_is_told(place, agent):
+@pytest.mark.parametrize("words", [["query", "the"], ["list", "--json"], ["get", "no-such-key", "--json"]])
+def test_a_full_disk_behind_the_output_is_told(place, agent, words):
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "memd", "query", "the"],
+            [sys.executable, "-m", "memd", *words],
             env=place.env,
             cwd=agent,
             stdout=full,

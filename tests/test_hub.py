@@ -122,6 +122,11 @@ def test_tokens_are_kept_as_digests_in_a_private_file(hub: Hub, reader: str) -> 
     assert hub.home.run("token", "revoke", "nobody").returncode == 1
 
 
+def test_an_address_without_a_scheme_is_told(hub: Hub) -> None:
+    done = hub.home.run("--remote", "localhost:8428", "list")
+    assert done.returncode == 2 and "localhost:8428 is no address of a hub" in done.stderr
+
+
 def test_the_log_of_a_workspace_tells_who_made_and_took_back_its_tokens(hub: Hub, reader: str) -> None:
     secret = hub.token("brief", "--ns", "agent", "--ns", "other", "--write", "--expires", "1d")
     hub.home.env["MEMD_REMOTE"] = hub.url

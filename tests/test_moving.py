@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import Ledger
-from memd.indexer.transfer.export import SCHEMA
+from memd.indexer.transfer.export import SCHEMA, page
 from memd.notes.merging import merge_incoming, read_incoming, split, without_known
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, Home, write_notes
+from tests.hash_embedder import HashEmbedder
+from tests.lab import MAX_BYTES, Lab
 from tests.test_docs import blocks
 
 # --- joining an incoming file with a file ----------------------------------------------------------------------------
@@ -192,6 +194,7 @@ def actions(home: Home) -> int:
 def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, workspace: Path, plain: Client) -> None:
     lived_in(plain, workspace)
     used(home)
+    plain.curate("2026-02-16#backup", "delete", ns="agent")
     file = home.path / "agent.json"
     assert home.run("export", "-n", "agent", "--out", str(file)).returncode == 0
     there = fresh(home, plain)
@@ -213,6 +216,7 @@ def test_a_round_trip_gives_the_same_memories_lives_and_edges(home: Home, worksp
         ("2026-02-15#ersatztv", "refines", "written", "taken"),
         ("2026-02-16#backup", "merged_into", "rule", ""),
     ]
+    assert "2026-02-16#backup" not in {memory["key"] for memory in plain.list(ns="fresh")["memories"]}
     assert exported(plain, "fresh", limit=1) == after, "page by page"
     assert plain.query("router fjord", ns="fresh")["hits"][0]["path"] == "MEMORY.md"
 
@@ -366,6 +370,25 @@ def test_pages_of_any_size_are_the_same_export(client: Client, workspace: Path) 
     assert exported(client, "agent", limit=1) == whole == exported(client, "agent", limit=2)
     with pytest.raises(UsageError):
         client.export(ns="agent", after="nonsense")
+
+
+def test_an_export_names_what_cannot_be_read_and_goes_on(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, HashEmbedder())
+    index = lab.add({f"memory/{name}.md": f"## {name}\n\nAbout {name}.\n" for name in ("elm", "fir", "oak", "yew")})
+    for name in ("elm", "oak"):
+        (index.workspace.root / f"memory/{name}.md").unlink()
+    for limit in (1, 2, 500):
+        parts, after = {"files": [], "unread": []}, ""
+        while True:
+            told = page(lab.stores, [index], after, limit, MAX_BYTES)
+            for part, entries in parts.items():
+                entries += [entry["path"] for entry in told[part]]
+            if not (after := told["next"]):
+                break
+        assert parts == {
+            "files": ["memory/fir.md", "memory/yew.md"],
+            "unread": ["memory/elm.md", "memory/oak.md"],
+        }, limit
 
 
 def test_a_page_stays_below_a_mebibyte(client: Client, workspace: Path) -> None:
@@ -769,7 +792,7 @@ def test_a_backup_is_put_back_while_a_daemon_runs(home: Home, workspace: Path) -
     known = first_seen(home.state)
     file = json.loads(home.run("backup", "--json").stdout)["backup"]
     # What memd observed is lost; the notes are not.
-    assert home.run("remove", "agent").returncode == 0
+    assert home.run("remove", "agent", "--hard", "--yes").returncode == 0
     assert home.run("add", str(workspace)).returncode == 0
     (workspace / "memory/later.md").write_text("## Later\n\nwritten after the backup\n")
     assert home.run("sync").returncode == 0

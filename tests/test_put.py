@@ -121,6 +121,13 @@ def test_what_get_prints_can_be_put_back(home: Home, memory: Client, workspace: 
     assert {path: (workspace / path).read_bytes() for path in NOTES} == before
 
 
+def test_a_byte_order_mark_is_no_part_of_a_text(home: Home, memory: Client, workspace: Path) -> None:
+    for text in ("\ufeffThe first ocelot.", "\ufeffThe second ocelot."):
+        assert "(version " in home.run("put", "marked", "-", input=text, cwd=workspace).stdout
+    assert (workspace / "memory/topics/marked.md").read_text() == "The second ocelot.\n"
+    assert memory.get("marked")["version"] == 2
+
+
 def test_bytes_that_are_not_utf8_are_not_lost_by_putting_back_what_get_prints(memory: Client, workspace: Path) -> None:
     note = workspace / "memory/2026-02-15.md"
     data = NOTES["memory/2026-02-15.md"].encode().replace(b"two apple", b"two pomm\xe9")

@@ -159,11 +159,14 @@ def wants_json(args: list[str]) -> bool:
 
 def report(error: MemdError, as_json: bool = False) -> int:
     """Say what happened and what to do, with `--json` as JSON where the result would be; the exit code."""
-    if as_json:
-        json({"error": wire.error_object(error)})
-    else:
-        hint = f"\n{neutralise(error.hint)}" if error.hint else ""
-        note(error.message + hint.replace("\n", "\n  "))
+    try:
+        if as_json:
+            json({"error": wire.error_object(error)})
+            return error.exit_code
+    except MemdError as worse:
+        error = worse
+    hint = f"\n{neutralise(error.hint)}" if error.hint else ""
+    note(error.message + hint.replace("\n", "\n  "))
     return error.exit_code
 
 

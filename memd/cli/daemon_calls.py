@@ -10,7 +10,7 @@ import sys
 import time
 
 from memd.cli import console
-from memd.errors import AlreadyRunning, MemdError, UnknownWorkspace
+from memd.errors import AlreadyRunning, MemdError, UnknownWorkspace, UsageError
 from memd.protocol.client import Client
 
 TYPE_CHECKING = False
@@ -31,7 +31,10 @@ PHASES = {"scan": "reading", "text": "indexing", "vectors": "embedding", "questi
 def connect(start: bool = True) -> Client:
     """A client of the hub that `memd --remote` names; else one that starts or upgrades the daemon where it must, and
     says so."""
-    return Client(os.environ.get(REMOTE) or None, autostart=start, notice=console.note, who="cli")
+    remote = os.environ.get(REMOTE) or None
+    if remote and "://" not in remote and not remote.startswith(("/", "~", ".")):
+        raise UsageError(f"{remote} is no address of a hub", f"with its scheme: https://{remote}")
+    return Client(remote, autostart=start, notice=console.note, who="cli")
 
 
 def run_without_daemon(*flags: str) -> dict[str, Any]:

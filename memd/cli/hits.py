@@ -10,6 +10,7 @@ import sys
 import time
 
 from memd.cli import console
+from memd.prose import in_shell
 from memd.protocol import wire
 from memd.protocol.safe_text import neutralise, one_line
 
@@ -224,7 +225,9 @@ def _text(hit: dict[str, Any], colour: bool) -> list[str]:
         first = max(0, min(match - 2, len(lines) - MAX_LINES))
     shown = [f"  {line}".rstrip() for line in lines[first : first + MAX_LINES]]
     left = len(lines) - len(shown)
-    return [*shown, _dim(f"  … {left} more lines: memd get {one_line(hit['key'])}", colour)] if left else shown
+    return (
+        [*shown, _dim(f"  … {left} more lines: memd get {in_shell(one_line(hit['key']))}", colour)] if left else shown
+    )
 
 
 def marked(text: str, marks: Any, colour: bool) -> str:

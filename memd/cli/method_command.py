@@ -188,7 +188,7 @@ def call(client: Client, method: str, params: Args) -> Result:
 
 def standard_input(what: str) -> str:
     try:
-        return sys.stdin.buffer.read().decode()
+        return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         wrong = f"the {what} is not UTF-8 (byte {error.start + 1})"
         raise UsageError(wrong, "convert it first: iconv -t UTF-8") from None

@@ -6,6 +6,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, command_group, method_command
+from memd.prose import in_shell
 from memd.protocol.safe_text import one_line
 
 SHOWN = 20
@@ -84,7 +85,7 @@ def curate(result: Result, args: Args) -> None:
     """
     console.line(_decision(args["key"], result))
     if args["verb"] == "delete":
-        console.note(f"its text stays; to remove that: memd rm {args['key']}")
+        console.note(f"its text stays; to remove that: memd rm {in_shell(args['key'])}")
 
 
 def _decision(key: str, result: Result) -> str:

@@ -9,6 +9,7 @@ import typer
 from memd.cli import console, daemon_calls, fast_search, hits, reports
 from memd.cli.method_command import Args, Result, command_group, declared_command, method_command
 from memd.errors import UsageError
+from memd.prose import in_shell
 from memd.protocol.safe_text import one_line
 
 app = typer.Typer()
@@ -55,7 +56,7 @@ def get(result: Result, args: Args) -> None:
         console.note(*hits.expiry(result))
     if follow := result.get("sections_follow"):
         follows = "1 section follows" if follow == 1 else f"{follow:,} sections follow"
-        console.note(f"{follows}: memd get {result['path']}")
+        console.note(f"{follows}: memd get {in_shell(result['path'])}")
 
 
 def _passage(args: Args) -> None:

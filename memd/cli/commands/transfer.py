@@ -29,13 +29,13 @@ app = typer.Typer()
 
 
 @declared_command(app, "export", leave_out=["limit"])
-def export(args: Args) -> None:
+def export(args: Args) -> int:
     """Writes memories, versions and lives as one JSON file.
 
     To standard output, or to --out FILE. Outside of a workspace it is all of them. --okf DIR writes each memory as a
     Markdown file of its own, for other tools.
     """
-    counts = {"files": 0, "memories": 0, "gone": 0, "edges": 0}
+    counts = {"files": 0, "memories": 0, "gone": 0, "edges": 0, "unread": 0}
     out: Path | None = args["okf"] or args["out"]
     with daemon_calls.connect(not args["no_start"]) as client:
         here = daemon_calls.working_directory()
@@ -45,7 +45,7 @@ def export(args: Args) -> None:
         if out is None:
             for piece in pieces:
                 console.raw(piece)
-            return
+            return int(counts["unread"] > 0)
         if args["okf"]:
             names = [str(one["ns"]) for one in workspaces]
             found = (file for ns in names for file in _files(client, ns, [], [], counts))
@@ -53,8 +53,9 @@ def export(args: Args) -> None:
         else:
             paths.replace_file(out, pieces, 0o600, follow=False)
     result = {"path": str(out.resolve()), "ns": [one["ns"] for one in workspaces], **counts}
-    text = f"{counts['memories']:,} memories of {counts['files']:,} files are in {out}"
+    text = f"{reports.count(counts['memories'], 'memory')} of {reports.count(counts['files'], 'file')}: {out}"
     console.show(result, one_line(text), args["json"])
+    return int(counts["unread"] > 0)
 
 
 def _document(client: Client, workspaces: Sequence[Mapping[str, Any]], counts: dict[str, int]) -> Iterator[bytes]:
@@ -93,6 +94,8 @@ def _files(
         while after is not None:
             page = client.export(ns=ns, after=after)
             yield from page["files"]
+            console.note(*(f"left out, as it cannot be read: {one['ns']}: {one['path']}" for one in page["unread"]))
+            counts["unread"] += len(page["unread"])
             gone.extend(page["gone"])
             edges.extend(page["edges"])
             after = page["next"] or None

@@ -12,6 +12,7 @@ from memd.indexer.record.actions import by_request
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import overview, past
 from memd.indexer.writing.write_files import restoring_change
+from memd.prose import in_shell
 from memd.protocol.methods import history as methods
 from memd.protocol.methods.overview import PeekRequest, StatsRequest, TimelineRequest, TreeRequest
 
@@ -34,7 +35,8 @@ async def restore(ctx: HandlerContext, request: methods.RestoreRequest, call: In
     index, row = await ctx.read(past.known, ctx.stores, [writer.index], key)
     removed = await ctx.read(past.last_gone, ctx.stores, [index], key)
     if removed and row["gone"] is None and not request.version:
-        hint = f"that one: memd restore {key}~{removed[1]['id']}; a former text of this one: memd history {key}"
+        gone = in_shell(f"{key}~{removed[1]['id']}")
+        hint = f"that one: memd restore {gone}; a former text of this one: memd history {in_shell(key)}"
         raise UsageError(f"`{key}` is a memory that is there, and was one that is removed", hint)
     version, text = await ctx.read(past.text_of, ctx.stores, row["id"], key, request.version or 0)
     change = await ctx.read(restoring_change, ctx.stores, index, row, text)

@@ -22,6 +22,7 @@ from memd.lifecycle import lives, rule_book
 from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
 from memd.notes import sections
+from memd.prose import in_shell
 from memd.protocol.methods import lifecycle as methods
 
 
@@ -78,7 +79,9 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
     before, after = DELETED if row["deleted"] else row["tier"], DELETED if verb == "delete" else tier
     repeated = await writer.repeated()
     if verb != "promote" and json.loads(row["declared"]).get("pinned") and not repeated:
-        raise Refused(f"`{target.key}` is pinned, and only `promote` moves it", f"memd curate {target.key} unpin")
+        raise Refused(
+            f"`{target.key}` is pinned, and only `promote` moves it", f"memd curate {in_shell(target.key)} unpin"
+        )
     if before == after and not repeated:
         return {**writer.untouched(target.key), **_change_of("tier", before, before)}
 

@@ -16,6 +16,7 @@ from memd.indexer.writing.purge import around, left_behind, purge
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
+from memd.prose import in_shell
 from memd.protocol.methods import memories as methods
 
 FILE_RELATIONS = get_args(methods.FileRelation)
@@ -74,7 +75,7 @@ async def patch(ctx: HandlerContext, request: methods.PatchRequest, call: Incomi
         _check_unchanged(target, text, request.if_version)
         new = patches.apply(memory.text, request.patch)
         if not new.strip():
-            raise UsageError("the patch would leave nothing of the memory", f"memd rm {request.key}")
+            raise UsageError("the patch would leave nothing of the memory", f"memd rm {in_shell(request.key)}")
         return sections.with_section(target.path, text, target.slug, new)
 
     return await writer.edit_version("patch", target, in_memory(target, edit))
@@ -152,7 +153,7 @@ def check(key: str, text: str | None, facts: Result, files: tuple[str, ...], max
     if text is None and not facts and not files:
         raise UsageError("there is nothing to put", "give a text (- reads it from standard input) or a fact")
     if text is not None and not text.strip():
-        raise UsageError("there is nothing to put", f"to remove it: memd rm {key}")
+        raise UsageError("there is nothing to put", f"to remove it: memd rm {in_shell(key)}")
     if text and set(text.encode()) & set(read.CONTROL):
         raise UsageError("`text` has control characters, as binary data has", "write it down in words")
     if text and len(text.encode()) > max_bytes // 2:
@@ -200,14 +201,16 @@ def _with_files(before: tuple[str, ...], more: tuple[str, ...]) -> list[str]:
 def _check_version(target: keys.KeyTarget, expected: int | None) -> None:
     if expected is not None and expected != target.version:
         state = f"is at version {target.version}" if target.version else "does not exist yet"
-        raise VersionConflict(f"`{target.key}` {state}, not {expected}", f"read it again: memd get {target.key}")
+        raise VersionConflict(
+            f"`{target.key}` {state}, not {expected}", f"read it again: memd get {in_shell(target.key)}"
+        )
 
 
 def _check_unchanged(target: keys.KeyTarget, text: str | None, expected: int | None) -> None:
     """The same for the file as it is this moment: the ledger may not have seen the last change."""
     if expected is not None and keys.digest_in(target, text) != target.digest:
         why = f"`{target.key}` was changed a moment ago and is past version {target.version}"
-        raise VersionConflict(why, f"read it again: memd get {target.key}")
+        raise VersionConflict(why, f"read it again: memd get {in_shell(target.key)}")
 
 
 # --- files and tags -----------------------------------------------------------------------------------------------

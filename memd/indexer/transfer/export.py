@@ -21,6 +21,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, declared_facts
 from memd.models import JsonObject, is_document
 from memd.notes.merging import split
+from memd.notes.read import FileContent
 
 SQL = queries(__file__)
 SCHEMA = 1
@@ -29,7 +30,7 @@ SCHEMA = 1
 PAGE_BYTES = 256 * 1024
 LIFE = ("tier", "first_seen", "changed")
 """The columns of every memory's life."""
-OBSERVED = ("accesses", "days", "accessed", "useful", "importance", "moved", "moved_by", "moved_why", "home")
+OBSERVED = ("accesses", "days", "accessed", "useful", "importance", "moved", "moved_by", "moved_why", "home", "deleted")
 """Further columns; older exports do not have them."""
 EDGE = ("base", "weight", "origin", "made", "accesses", "accessed")
 """The columns of an edge's life."""
@@ -69,7 +70,7 @@ def page(stores: Stores, indexes: Indexes, after: str, limit: int, max_bytes: in
     cursor, names = ExportCursor.read(after), [index.workspace.ns for index in indexes]
     if cursor.ns and cursor.ns not in names:
         raise UsageError(f"`after` is of the workspace `{cursor.ns}`, which is not among those asked for")
-    parts: dict[str, list[JsonObject]] = {"files": [], "gone": [], "edges": []}
+    parts: dict[str, list[JsonObject]] = {"files": [], "unread": [], "gone": [], "edges": []}
     left, room = limit, PAGE_BYTES
     for index in indexes[names.index(cursor.ns) :] if cursor.ns else indexes:
         if cursor.ns != index.workspace.ns:
@@ -95,8 +96,14 @@ def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor
     """Every entry of a workspace after the cursor."""
     ns = index.workspace.ns
     if cursor.gone < 0 and cursor.edge < 0:
-        for path in sorted(path for path in index.files if path >= cursor.path):
-            for nth, file in _file_entries(connection, index, path, max_bytes):
+        # A document is no text that an import could write.
+        known = (path for path, row in index.files.items() if not (row.left_out or is_document(path)))
+        for path in sorted(path for path in known if path >= cursor.path):
+            if (content := read_or_none(index, path, max_bytes)) is None:
+                if (path, "") != (cursor.path, cursor.digest):
+                    yield ExportCursor(ns, path, 1, ""), "unread", {"ns": ns, "path": path}
+                continue
+            for nth, file in _file_entries(connection, index, path, content):
                 if (path, file["digest"]) != (cursor.path, cursor.digest) or nth >= cursor.nth:
                     yield ExportCursor(ns, path, nth + 1, file["digest"]), "files", file
     if cursor.edge < 0:
@@ -110,13 +117,9 @@ def _entries(connection: Connection, index: WorkspaceIndex, cursor: ExportCursor
 
 
 def _file_entries(
-    connection: Connection, index: WorkspaceIndex, path: str, max_bytes: int
+    connection: Connection, index: WorkspaceIndex, path: str, content: FileContent
 ) -> Iterator[tuple[int, JsonObject]]:
     """A file with each of its memories, as they are in it now and with what the ledger knows of them."""
-    content = read_or_none(index, path, max_bytes)
-    # A document is no text that an import could write.
-    if content is None or is_document(path):
-        return
     head, memories = split(path, content.text, content.day)
     file: JsonObject = {"ns": index.workspace.ns, "path": path, "digest": content.digest}
     modified = datetime.fromtimestamp(content.stat.mtime_ns / 1e9, UTC).isoformat(timespec="microseconds")

@@ -365,6 +365,6 @@ def _text(value: object) -> str | None:
 
 CHECKS: dict[str, Callable[[object], Any]] = {
     "accesses": _count, "days": _count, "accessed": _moment, "useful": _count, "importance": share, "moved": _moment,
-    "moved_by": _text, "moved_why": _text, "home": partial(_tier, otherwise=""),
+    "moved_by": _text, "moved_why": _text, "home": partial(_tier, otherwise=""), "deleted": _moment,
 }  # fmt: skip
 """How each further column is checked; None: it makes no sense."""

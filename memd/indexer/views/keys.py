@@ -21,7 +21,7 @@ from memd.notes import metadata, sections, topics
 from memd.notes.documents import read_note
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile
-from memd.prose import estimate_tokens
+from memd.prose import estimate_tokens, in_shell
 
 SQL = queries(__file__)
 
@@ -42,8 +42,9 @@ def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[
     index, row = find_memory(stores, indexes, key)
     if row["deleted"]:
         why = f" ({row['moved_why']})" if row["moved_why"] != "delete" else ""
+        back = f"memd curate {in_shell(key)} promote"
         raise NotFound(f"`{key}` was deleted on {row['deleted'][:10]}{why}",
-                       f"its text is still in {row['path']}; to bring it back: memd curate {key} promote")  # fmt: skip
+                       f"its text is still in {row['path']}; to bring it back: {back}")  # fmt: skip
     content = _read(index, row["path"], max_bytes)
     note = index.parse_cache.parse(row["path"], content.text, content.day)
     memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)
@@ -83,7 +84,9 @@ def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIn
     if not rows:
         gone = [row["gone"] or "" for index in indexes for row in lookup.gone(reader, index.id, key)]
         if gone:
-            raise NotFound(f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {key}")
+            raise NotFound(
+                f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {in_shell(key)}"
+            )
         name = key.rstrip("#")
         raise NotFound(f"no memory has the key `{name}`", suggest_keys(stores, indexes, name))
     own = [(index, row) for index, row in rows if _is_own(index, row["path"], indexes)]

@@ -21,7 +21,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.models import JsonObject
 from memd.notes import metadata
-from memd.prose import LINE
+from memd.prose import LINE, in_shell
 
 NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
 """A memory by its own number: several that are gone may have had one key."""
@@ -244,9 +244,10 @@ def _is_title(stores: Stores, index: WorkspaceIndex, row: Row) -> bool:
 def _gone_memory(connection: Connection, row: Row, ns: str) -> JsonObject:
     key = _key_at(row)
     name = key if _same_key(connection, row["workspace"], key) == [row["id"]] else f"{key}~{row['id']}"
+    version = in_shell(f"{name}@{row['text']}")
     columns = {column: row[column] for column in ("path", "heading", "gone", "who", "action")}
     return {"ns": ns, "key": name, **columns, "version": row["text"],
-            "restore": f"memd restore {name}@{row['text']}"}  # fmt: skip
+            "restore": f"memd restore {version}"}  # fmt: skip
 
 
 def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:

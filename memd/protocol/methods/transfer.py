@@ -12,6 +12,8 @@ class ExportResult(base.Fresh):
     memd_export: int
     workspaces: list[dict[str, Any]]
     files: list[dict[str, Any]]
+    unread: list[dict[str, str]]
+    """Files of which nothing is here, as they cannot be read now."""
     gone: list[dict[str, Any]]
     edges: list[dict[str, Any]]
     next: str
