@@ -121,6 +121,30 @@ def test_what_get_prints_can_be_put_back(home: Home, memory: Client, workspace: 
     assert {path: (workspace / path).read_bytes() for path in NOTES} == before
 
 
+def test_a_memory_whose_heading_and_text_are_put_at_once_is_the_same(memory: Client, workspace: Path) -> None:
+    first = memory.history("2026-02-15#garden")["versions"]
+    done = memory.put("2026-02-15#garden", "## Orchard\n\nNothing of what it said.")
+    assert (done["key"], done["version"]) == ("2026-02-15#orchard", 2)
+    told = memory.history("2026-02-15#orchard")["versions"]
+    assert [one["version"] for one in told] == [2, 1] and told[1]["at"] == first[0]["at"]
+    assert memory.trash()["memories"] == []
+    memory.undo()
+    assert [one["version"] for one in memory.history("2026-02-15#garden")["versions"]] == [3, 2, 1]
+    # An editor may as well have removed one section and written another.
+    note = workspace / "memory/2026-02-15.md"
+    note.write_text(note.read_text().partition("## Garden")[0] + "## Hedge\n\nSomething else.\n")
+    memory.sync()
+    assert [one["key"] for one in memory.trash()["memories"]] == ["2026-02-15#garden"]
+
+
+def test_blanks_at_the_end_of_a_text_do_not_pile_up(home: Home, memory: Client, workspace: Path) -> None:
+    for key in ("blanks", "2026-02-15#garden"):
+        for _ in range(3):
+            memory.put(key, "One line  ")
+        path = memory.get(key)["path"]
+        assert (workspace / path).read_text().count("One line\n") == 1
+
+
 def test_a_byte_order_mark_is_no_part_of_a_text(home: Home, memory: Client, workspace: Path) -> None:
     for text in ("\ufeffThe first ocelot.", "\ufeffThe second ocelot."):
         assert "(version " in home.run("put", "marked", "-", input=text, cwd=workspace).stdout

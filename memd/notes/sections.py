@@ -225,13 +225,14 @@ def put(path: str, slug: str, text: str | None, new: str | None, fields: metadat
         return _first(text or "", new or "", fields)
     if new is not None and known is not None:
         body = new if names.is_topic(path) else _under_heading(known, new)
-        text = with_section(path, text, slug, with_line_ends(body.strip("\r\n"), text))
+        # What stands behind a memory is none of its text: blanks at its end would pile up there.
+        text = with_section(path, text, slug, with_line_ends(body.strip("\r\n").rstrip(), text))
     return with_metadata(path, slug, text, fields) if fields else text
 
 
 def _first(text: str, new: str, fields: metadata.Fields) -> str:
     """A topic file that is new, or that has only front matter so far."""
-    body = new.replace("\r\n", "\n").strip("\n") + "\n"
+    body = new.replace("\r\n", "\n").strip("\n").rstrip() + "\n"
     if not text.strip():
         return metadata.with_front_matter(body, fields)
     kept = metadata.with_front_matter(text, fields) if fields else text

@@ -95,10 +95,8 @@ class WorkspaceWriter:
         return await self.write(what, target.key, edit_of(target, edit))
 
     async def edit_version(self, what: str, target: keys.KeyTarget, edit: Callable[[str | None], str]) -> Result:
-        """Change the text of a memory; the result has the number of the version that was written.
-
-        That is None where others wrote over it before it was indexed.
-        """
+        """Change the text of a memory; the result has the key that it has then, and the number of the version that was
+        written: None where others wrote over it before it was indexed."""
         digest: str | None = None
 
         def noting_digest(text: str | None) -> str:
@@ -109,9 +107,9 @@ class WorkspaceWriter:
 
         done = await self.edit(what, target, noting_digest)
         await self.ctx.catch_up()
-        return {**done, "version": await self.ctx.read(self._version, target, digest)}
+        return {**done, **await self.ctx.read(self._outcome, target, digest)}
 
-    def _version(self, target: keys.KeyTarget, digest: str | None) -> int | None:
+    def _outcome(self, target: keys.KeyTarget, digest: str | None) -> Result:
         reader, memory = self.ctx.stores.ledger.reader, target.memory
         if memory is None:
             rows = lookup.memories(reader, self.index.id, target.key)
@@ -119,7 +117,8 @@ class WorkspaceWriter:
         versions = history.versions(reader, memory) if memory is not None else []
         # Not simply the last one: that may be someone else's, whom a later `if_version` would then overwrite unread.
         fitting = [version.number for version in versions if digest in (None, version.digest)]
-        return fitting[-1] if fitting else None
+        named = lookup.keyed_rows(reader, "m.id", "m.id = ? AND m.slug <> ?", (memory, target.slug))
+        return {"version": fitting[-1] if fitting else None, **({"key": named[0][0]} if named else {})}
 
 
 def written(index: WorkspaceIndex, done: ActionResult) -> Result:

@@ -6,7 +6,7 @@ The memories and chunks of a file are matched with those that were there before.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import attrgetter, itemgetter
@@ -180,11 +180,23 @@ class _Decision:
         emptied = self._just_gone()
         known = self._placed(self.old + emptied + self._returned(new, {row.id for _, row in emptied}), new)
         matches = match_memories(known, old_chunks, new)
+        matches |= self._rewritten(new, matches)
         # An editor that empties a file before it writes it removed nothing.
         history.forget_removals(connection, {row.id for _, row in emptied} & set(matches.values()))
         self.digests = {row.id: row.digest for row in known}
         self.kept, self.pool = set(matches.values()), grouped((row.digest, row) for row in old_chunks)
         self.left.extend((parsed, matches.get(place)) for place, parsed in enumerate(new))
+
+    def _rewritten(self, new: Sequence[ParsedMemory], matches: Mapping[int, int]) -> dict[int, int]:
+        """Memories whose heading and text memd wrote anew at once: the only one that a file lost, and that it gained."""
+        lost = grouped((path, row.id) for path, row in self.old if row.id not in matches.values())
+        gained = grouped((one.file.path, place) for place, one in enumerate(new) if place not in matches)
+        pairs = ((lost.get(path, []), places, new[places[0]].file) for path, places in gained.items())
+        return {
+            places[0]: rows[0] for rows, places, file in pairs
+            if len(rows) == len(places) == 1
+            and actions.rewrote(self.connection, self.index.id, file.path, file.digest)
+        }  # fmt: skip
 
     def _take(self, parsed: ParsedMemory, match: int | None, changes: LedgerChanges) -> None:
         """Save one memory and its chunks."""

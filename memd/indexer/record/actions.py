@@ -87,6 +87,11 @@ def author(
     return (row["who"], row["id"]) if row else ("editor", None)
 
 
+def rewrote(connection: Connection, workspace: int, path: str, digest: str) -> bool:
+    """Whether a file is as memd left it when it wrote a memory's text anew."""
+    return connection.execute(SQL["rewrote"], (workspace, path, digest)).fetchone() is not None
+
+
 # --- what an action changed of a memory's life, so that it can be read and undone -----------------------------
 
 
