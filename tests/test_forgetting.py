@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.errors import Proposed
+from memd.errors import Proposed, Refused
 from memd.indexer.maintenance import backups
 from memd.indexer.store.stores import Stores
 from memd.indexer.writing import purge
@@ -72,6 +72,18 @@ def test_after_renames_proposals_undo_and_exports_no_byte_is_left_that_is_not_na
     for file in files:
         Path(file).unlink()
     assert holders(home.path.parent, CANARY) == [] and holders(home.path, "marmot"), "only the neighbour stays"
+
+
+def test_undo_does_not_take_back_what_was_done_before_something_was_forgotten(cautious: Client) -> None:
+    kept = cautious.note("A good note about tulips.", title="Keep")["action"]
+    cautious.put("sec", "xyzzyplugh")
+    cautious.rm("sec", hard=True)
+    with pytest.raises(Refused, match="was forgotten for good") as refused:
+        cautious.undo()
+    assert f"memd undo {kept}" in refused.value.hint
+    assert cautious.query("tulips")["hits"]
+    cautious.undo(action=kept)
+    assert not cautious.query("tulips")["hits"]
 
 
 def test_what_another_note_still_says_stays(home: Home, workspace: Path, cautious: Client) -> None:

@@ -92,6 +92,9 @@ def _action_to_undo(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], requ
     if row is None:
         missing = f"there is no action {number} here" if number else f"nothing that {who} wrote is left to undo"
         raise NotFound(missing, "memd log shows what was done, and by whom")
+    if not number and (forgotten := past.forgotten_since(ctx.stores, indexes, row["id"], who)):
+        hint = f"what was done before it, {row['what']} of {row['key']}, can be: memd undo {row['id']}"
+        raise Refused(f"action {forgotten}, the last one, was forgotten for good and cannot be undone", hint)
     if row["state"] != "done":
         raise Refused(f"action {row['id']} failed and changed nothing", f"memd log --what {row['what']}")
     if row["undone"] is not None:

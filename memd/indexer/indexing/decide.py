@@ -188,7 +188,7 @@ class _Decision:
         self.left.extend((parsed, matches.get(place)) for place, parsed in enumerate(new))
 
     def _rewritten(self, new: Sequence[ParsedMemory], matches: Mapping[int, int]) -> dict[int, int]:
-        """Memories whose heading and text memd wrote anew at once: the only one that a file lost, and that it gained."""
+        """Memories whose heading and text memd wrote anew: the only one that a file lost, and that it gained."""
         lost = grouped((path, row.id) for path, row in self.old if row.id not in matches.values())
         gained = grouped((one.file.path, place) for place, one in enumerate(new) if place not in matches)
         pairs = ((lost.get(path, []), places, new[places[0]].file) for path, places in gained.items())

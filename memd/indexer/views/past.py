@@ -210,6 +210,13 @@ def action(stores: Stores, indexes: keys.Indexes, number: int, who: str = "") ->
     return row
 
 
+def forgotten_since(stores: Stores, indexes: keys.Indexes, number: int, who: str) -> int:
+    """The last change that someone made after an action and that was forgotten for good; 0 for none."""
+    values = {"id": number, "who": who, "workspaces": keys.workspace_ids(indexes), "purged": actions.PURGED}
+    row = stores.ledger.reader.execute(SQL["forgotten_since"], values).fetchone()
+    return int(row["id"]) if row is not None else 0
+
+
 def since(stores: Stores, workspace: int, action: int) -> str:
     """Who changed the files of an action after it, in words."""
     rows = stores.ledger.reader.execute(SQL["changed_since"], {"id": action, "workspace": workspace})

@@ -43,6 +43,11 @@ FROM actions a WHERE a.workspace AMONG :workspaces AND (a.id = :id OR (
   AND a.state = 'done' AND a.undone IS NULL AND (spliced OR shifted)
 )) ORDER BY a.id DESC LIMIT 1
 
+-- name: forgotten_since
+-- The last change that someone made after another one, if it is forgotten for good.
+SELECT id FROM actions WHERE workspace AMONG :workspaces AND who = :who AND key = :purged AND id > :id
+AND state = 'done' AND what <> 'undo' ORDER BY id DESC LIMIT 1
+
 -- name: changed_since
 SELECT a.who || ' (' || a.what || ', action ' || a.id || ')' AS name, a.at AS at
 FROM actions a JOIN splices s ON s.action = a.id

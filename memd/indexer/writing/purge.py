@@ -16,6 +16,7 @@ from memd.errors import NotFound, Refused
 from memd.indexer.lifecycle import sync_state
 from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
+from memd.indexer.record.actions import PURGED
 from memd.indexer.store import catalog, ledger, vector_table
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
@@ -32,7 +33,6 @@ PHRASE = re.compile(r"(?:\w{1,12}[^\w\n]{0,3}){1,6}(?<=\w)")
 SHORTEST_PHRASE, SHORTEST_LINE = 20, 12
 """Bytes of a part of a line, and of a whole one, that others hardly have by chance."""
 
-PURGED = "(purged)"
 ROWS = {"texts": "digest", "splices": "action, nth", "pages": "file", "proposals": "id", "facts": "memory, until"}
 """Tables whose rows go with what they hold, and their keys."""
 
