@@ -103,6 +103,23 @@ def test_what_both_changed_is_left_to_a_person(home: Home, workspace: Path, memo
         memory.conflict_settle(NOTE)
 
 
+def test_a_conflict_whose_settling_was_undone_is_the_same_conflict(workspace: Path, memory: Client) -> None:
+    note, base = workspace / NOTE, (workspace / NOTE).read_text()
+    copy = note.with_name(note.stem + ".sync-conflict-20260216-101010-ABCDEF7.md")
+    copy.write_text(base.replace("for Pierce.", "for Tilda."))
+    note.write_text(base.replace("for Pierce.", "for Otto."))
+    memory.sync()
+    for take in ("theirs", "ours"):
+        (row,) = memory.conflict_list()["notes"]
+        assert row["clashes"] == ["ErsatzTV"]
+        memory.conflict_settle(NOTE, take=take)
+        memory.sync()
+        memory.undo()
+        memory.sync()
+    with pytest.raises(Conflict, match="both versions changed: ErsatzTV"):
+        memory.conflict_settle(NOTE)
+
+
 def test_our_own_line_that_a_synchroniser_put_aside_is_kept(home: Home, workspace: Path, memory: Client) -> None:
     """Syncthing keeps the older of two versions as the copy: that can be ours, under the name of theirs."""
     note, base = workspace / NOTE, (workspace / NOTE).read_text()

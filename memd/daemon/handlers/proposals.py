@@ -10,7 +10,7 @@ from sqlite3 import Row
 from memd.config import tokens
 from memd.daemon.handlers.permission import trusts
 from memd.daemon.handlers.registry import HANDLERS, HandlerContext, IncomingCall, Result, handles
-from memd.daemon.handlers.workspace_writer import SETTLE, workspace_writer
+from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.daemon.writer.tasks import log_token_change
 from memd.errors import Conflict, NotFound, Refused, UsageError
 from memd.indexer.record import actions
@@ -119,7 +119,7 @@ async def conflict_settle(ctx: HandlerContext, request: methods.ConflictSettleRe
 
     changes = [FileChange(known.path, edit=sections.in_bytes(settled))]
     changes += [FileChange(known.copy, edit=lambda _: None)] if known.copy else []
-    return {**await writer.write(SETTLE, known.path, *changes), **_named(known), **_outcome(outcome)}
+    return {**await writer.write(actions.SETTLE, known.path, *changes), **_named(known), **_outcome(outcome)}
 
 
 # --- access for others: a team, by `propose`; other machines, by tokens ---------------------------------------------

@@ -21,7 +21,6 @@ from memd.models import TEAM, Memory
 from memd.notes import names, secrets, sections
 from memd.protocol.methods.base import Writing
 
-SETTLE = "settle"
 """The action that makes one note of two versions: the team's too, since both are there already."""
 WRITTEN = ("action", "paths", "conflicts", "repeated", "key", "visible")
 """The fields of an outcome that a write returns."""
@@ -73,7 +72,7 @@ class WorkspaceWriter:
     async def write(self, what: str, key: str, *changes: FileChange) -> Result:
         """Carry out an action; returns when its files are on the disk."""
         layer_of = self.index.workspace.layer_of
-        if what != SETTLE and (path := next((one.path for one in changes if layer_of(one.path) == TEAM), "")):
+        if what != actions.SETTLE and (path := next((one.path for one in changes if layer_of(one.path) == TEAM), "")):
             hint = f"write your own and have it reviewed: memd propose KEY; or edit {path} in an editor, and commit it"
             raise Refused(f"{path} is the team's: it changes by review", hint)
         action = WriteAction(what, self.who, changes, key, self.request_id)

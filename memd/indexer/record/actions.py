@@ -15,6 +15,8 @@ from memd.models import digest_of
 from memd.notes.read import common_prefix
 
 SQL = queries(__file__)
+SETTLE = "settle"
+"""What is done to a conflict."""
 PURGED = "(purged)"
 """Stands in the log for words of a memory that was forgotten for good."""
 

@@ -9,7 +9,8 @@ from memd.errors import NotFound
 from memd.indexer.indexing.read_files import read_or_none
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
-from memd.indexer.record import history
+from memd.indexer.record import actions, history
+from memd.indexer.store.catalog import numbers_of
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.notes import merging
 from memd.notes.merging import Base, split
@@ -96,11 +97,13 @@ def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ou
     reader = stores.ledger.reader
     mine, others = ({memory.slug: memory.text for memory, _ in split(path, text)[1]} for text in (ours, theirs))
     texts = []
+    # What a conflict was settled as is no common past, if that was undone.
+    settled = numbers_of(reader, "SELECT id FROM actions WHERE workspace = ? AND what = ?", index.id, actions.SETTLE)
     for slug, row in lookup.in_file(reader, index.id, path).items():
         if mine.get(slug, "") == others.get(slug):
             texts.append(mine[slug])
         elif slug in mine and slug in others:
-            digests = [version.digest for version in history.versions(reader, row["id"]) if version.digest]
-            known = [history.text_of(reader, digest) or "" for digest in digests]
+            versions = [one for one in history.versions(reader, row["id"]) if one.digest and one.action not in settled]
+            known = [history.text_of(reader, version.digest) or "" for version in versions]
             texts.append(merging.likely_base(known, mine[slug], others[slug], older=copy.endswith(".orig")))
     return "\n\n".join(texts)
