@@ -57,6 +57,17 @@ def test_where_there_is_nowhere_to_go_nothing_is_done(agent: Client, first: str,
     assert len(agent.log()["entries"]) == count
 
 
+def test_a_deleted_topic_is_not_recalled(agent: Client) -> None:
+    agent.topic_memorize("oldplan", content="The old plan.", tags=["plans"], summary="Old")
+    agent.curate("oldplan", "delete")
+    with pytest.raises(errors.NotFound, match="`oldplan` was deleted on"):
+        agent.topic_recall("oldplan")
+    assert agent.topic_search(["plans"])["topics"] == []
+    agent.curate("oldplan", "promote")
+    assert agent.topic_recall("oldplan")["content"].strip() == "The old plan."
+    assert [row["topic"] for row in agent.topic_search(["plans"])["topics"]] == ["oldplan"]
+
+
 def test_what_is_deleted_is_in_no_answer_and_can_be_brought_back(agent: Client, root: Path) -> None:
     before = (root / "memory/2026-02-15.md").read_bytes()
     for restore in (lambda done: agent.undo(done["action"]), lambda done: agent.curate(DAILY, "promote")):
@@ -65,6 +76,8 @@ def test_what_is_deleted_is_in_no_answer_and_can_be_brought_back(agent: Client, 
         asked = agent.query("apple trees planted", all=True)
         assert DAILY not in [hit["key"] for hit in (*asked["hits"], *asked["near"])]
         assert DAILY not in [memory["key"] for memory in agent.list()["memories"]]
+        assert DAILY not in [memory["key"] for memory in agent.tree()["memories"]]
+        assert "deleted" in str(agent.log()["entries"][0])
         assert "apple trees" not in agent.context("apple trees", all=True)["text"]
         with pytest.raises(errors.NotFound, match="was deleted on") as refused:
             agent.get(DAILY)

@@ -89,7 +89,7 @@ async def _move(writer: WorkspaceWriter, target: keys.KeyTarget, row: Row, verb:
         to = observed.TierMove(row["id"], tier, writer.who, verb, verb == "delete")
         moved = observed.move(connection, action, 0, to, datetime.now(UTC))
         writer.ctx.stores.ledger.tick(connection)
-        return {"moved": int(moved), "moves": [{"key": target.key, "to": tier, "why": verb}]}
+        return {"moved": int(moved), "moves": [{"key": target.key, "to": after, "why": verb}]}
 
     done = await writer.act(f"curate {verb}", target.key, move)
     return {**done, **_change_of("tier", before, before if repeated else after), "repeated": repeated}

@@ -321,6 +321,8 @@ def _recall(stores: Stores, indexes: Sequence[WorkspaceIndex], name: str, max_by
     topic = topic_views.topic(index, name, path, max_bytes) if path else None
     if topic is None:
         raise _unknown(index, name, topic_views.paths(index), topic_views.index_text(index, max_bytes))
+    for row in lookup.memories(stores.ledger.reader, index.id, path):
+        keys.refuse_deleted(row, name)
     return {**index.place, "path": path, "topic": name, "title": topic.title, "tags": list(topic.tags),
             "summary": topic.summary, "last_updated": topic.last_updated, "content": topic.content,
             "markdown": topic.markdown(), **history.authors_at(stores.ledger.reader, index.id, path)}  # fmt: skip
@@ -356,7 +358,7 @@ def _with_tags(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], tags: set
     """The topics that have one of the tags, or every one; those that have more of them come first."""
     rows = []
     for index in indexes:
-        known = topic_views.paths(index)
+        known = topic_views.without_deleted(ctx.stores, index, topic_views.paths(index))
         for name, own in topic_views.tags(ctx.stores, index, known, ctx.max_bytes).items():
             matched = [tag for tag in own if tag.casefold() in tags]
             if matched and (len(matched) == len(tags) or not every):

@@ -37,14 +37,19 @@ LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "m
 MOST_SHOWN_TO = 20
 
 
-def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[int, JsonObject]:
-    """The memory that `key` names: its number in the ledger, and its text as the file has it now."""
-    index, row = find_memory(stores, indexes, key)
+def refuse_deleted(row: Row, key: str) -> None:
+    """A memory that is in no answer is told, and how it comes back."""
     if row["deleted"]:
         why = f" ({row['moved_why']})" if row["moved_why"] != "delete" else ""
         back = f"memd curate {in_shell(key)} promote"
         raise NotFound(f"`{key}` was deleted on {row['deleted'][:10]}{why}",
                        f"its text is still in {row['path']}; to bring it back: {back}")  # fmt: skip
+
+
+def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[int, JsonObject]:
+    """The memory that `key` names: its number in the ledger, and its text as the file has it now."""
+    index, row = find_memory(stores, indexes, key)
+    refuse_deleted(row, key)
     content = _read(index, row["path"], max_bytes)
     note = index.parse_cache.parse(row["path"], content.text, content.day)
     memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)

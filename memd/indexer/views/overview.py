@@ -76,7 +76,7 @@ def tree(stores: Stores, indexes: Indexes, path: str, offset: int, limit: int) -
     # Files first: their index has the order.
     tables = "files f CROSS JOIN memories m ON m.file = f.id"
     below, values = lookup.conditions(Filters(path=path), expired=True)
-    clause = f"f.workspace {AMONG}{below}"
+    clause = f"f.workspace {AMONG} AND m.deleted IS NULL{below}"
     page = f"{clause} ORDER BY f.workspace, f.path, m.start_line LIMIT {limit} OFFSET {offset}"
     columns = (*PLACE, "kind", "tier", "date", "importance", "pinned")
     memories = listed(connection, indexes, columns, page, tables, **values)

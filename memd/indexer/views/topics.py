@@ -32,6 +32,12 @@ def paths(index: WorkspaceIndex) -> dict[str, str]:
     return dict(sorted(topics.items()))
 
 
+def without_deleted(stores: Stores, index: WorkspaceIndex, topics: dict[str, str]) -> dict[str, str]:
+    """Those topics that answers tell of."""
+    deleted = {path for (path,) in stores.ledger.reader.execute(SQL["deleted"], (index.id,))}
+    return {name: path for name, path in topics.items() if path not in deleted}
+
+
 def index_text(index: WorkspaceIndex, max_bytes: int) -> str:
     content = content_now(index, layout(index).index, max_bytes, MemdError)
     return content.text if content else ""
