@@ -200,7 +200,7 @@ def test_an_agent_may_index_only_folders_that_the_config_names(home: Home, tmp_p
 
 def test_memory_search_answers_in_the_known_form(served: Home, workspace: Path) -> None:
     async def scene() -> None:
-        async with agent(served, cwd=workspace) as client:
+        async with agent(served, "--profile", "all", cwd=workspace) as client:
             found = await client.call_tool("memory_search", {"query": "ErsatzTV endpoint, router", "max_results": 2})
             first, second = text_of(found).split("\n\nMemory Result 2: ")
             assert first == (
@@ -221,6 +221,9 @@ def test_memory_search_answers_in_the_known_form(served: Home, workspace: Path) 
             }
             assert (best["path"], best["startLine"], best["endLine"]) == ("memory/2026-02-15.md", 3, 6)
             assert best["textScore"] > 0 and best["source"] == "memory"
+            weak = [text_of(await client.call_tool("memory_search", {"query": "ErsatzTV 16.4"})),
+                    text_of(await client.call_tool("ghost_search", {"query": "ErsatzTV 16.4"}))]  # fmt: skip
+            assert all("these are weak matches" in one and "no memory has: 16.4" in one for one in weak), weak
             none = await client.call_tool("memory_search", {"query": "xylophone zugzwang quixotic"})
             assert none.structured_content["results"] == [] and not none.is_error
             assert text_of(none).startswith("No memory answers this.")

@@ -129,13 +129,19 @@ async def _widened(call: Call, hit: dict[str, Any], around: int) -> dict[str, An
 def memory_search(result: Result) -> Reply:
     """The best passages, each under a line that names its file and one with its place there."""
     hits = result["hits"]
-    notes = ["these are weak matches; they may not be what was asked for"] if result["verdict"] == "weak" else []
-    notes += [f"no memory has: {', '.join(result['missing'])}"] if hits and notes and result["missing"] else []
-    notes += [f"not compared with the files: {one_line(result['unchecked'])}"] if result.get("unchecked") else []
-    notes += ["what expired or was deleted would answer: `memd gc` lists it"] if result["expired"] else []
     data = {"results": [_passage(hit) for hit in hits], "verdict": result["verdict"]}
     text = memory_results(hits) or "No memory answers this. Try other words: names, dates, file names."
-    return Reply(text, data, notes)
+    return Reply(text, data, doubts(result))
+
+
+def doubts(result: Result) -> list[str]:
+    """Notes where the answer is not sure."""
+    notes = ["these are weak matches; they may not be what was asked for"] if result["verdict"] == "weak" else []
+    missing = result["missing"] if result["hits"] and notes else ()
+    notes += [f"no memory has: {', '.join(missing)}"] if missing else []
+    notes += [f"not compared with the files: {one_line(result['unchecked'])}"] if result.get("unchecked") else []
+    notes += ["what expired or was deleted would answer: `memd gc` lists it"] if result["expired"] else []
+    return notes
 
 
 def memory_results(hits: list[dict[str, Any]]) -> str:
@@ -271,7 +277,8 @@ def ghost_search(result: Result) -> Reply:
         with_source(source_of(hit, hit["key"], hit["kind"], hit["tier"]), hit["text"], MAX_EXCERPT) for hit in hits
     )
     rows = [{**pick(hit, *MEMORY, "score"), **written_by(hit), "content": hit["text"][:MAX_EXCERPT]} for hit in hits]
-    return Reply(text or "No memory answers this.", {"results": rows, "verdict": result["verdict"]})
+    data = {"results": rows, "verdict": result["verdict"]}
+    return Reply(text or "No memory answers this.", data, doubts(result))
 
 
 # --- ghost: upkeep ------------------------------------------------------------------------------------------------
