@@ -142,7 +142,8 @@ def test_rules_that_cannot_be_read_are_told_and_the_others_hold(tmp_path: Path) 
 
 
 def test_the_doctor_says_of_a_file_why_it_is_memory_or_is_not(served: Home, memory: Client, workspace: Path) -> None:
-    write_notes(workspace, DRAFTS | {"src/notes.md": "text", "memory/.hidden.md": "text"})
+    odd = {"memory/odd.md": "---\nimportance: 80\n---\n\n## Odd\n\ntext\n"}
+    write_notes(workspace, DRAFTS | odd | {"src/notes.md": "text", "memory/.hidden.md": "text"})
     (workspace / "memory/blob.md").write_bytes(bytes(range(256)) * 100)
     (workspace / ".memdignore").write_text("drafts/\n")
     memory.sync()
@@ -159,6 +160,7 @@ def test_the_doctor_says_of_a_file_why_it_is_memory_or_is_not(served: Home, memo
         "memory/.hidden.md": "warning agent: memory/.hidden.md: left out: it is hidden",
         "memory/blob.md": "warning agent: memory/blob.md: left out: it is binary",
         "memory/none.md": "warning agent: memory/none.md: left out: there is no such file",
+        "memory/odd.md": "warning agent: memory/odd.md: taken in by the glob memory/**/*.md; `importance` must be a number",
     }
     for path, reason in reasons.items():
         assert told(path).startswith(reason)

@@ -153,7 +153,11 @@ def _bounded_constructor() -> Any:
 
 
 def _unread(values: dict[Any, Any]) -> str:
-    """A warning about a list that has more than texts in it, as `- refines: other` has; empty if there is none."""
+    """A warning about a value that says nothing, or a list that has more than texts in it, as `- refines: other` has;
+    empty if there is none."""
+    for name, (wanted, is_one) in VALUES.items():
+        if (value := values.get(name)) is not None and not is_one(value):
+            return f"`{name}` must be {wanted}, not {reprlib.aRepr.repr1(value, 1)[:40]}"
     for name in (name for name, read in READERS.items() if read in (_texts, _tags)):
         value = values.get(name)
         for entry in value if isinstance(value, list) else [value]:
@@ -162,6 +166,14 @@ def _unread(values: dict[Any, Any]) -> str:
                 shown = reprlib.aRepr.repr1(entry, 2)
                 return f"`{name}` has an entry that is not a text: {shown[:80]}; quote it"
     return ""
+
+
+VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "ttl": ("a time such as 30d", lambda value: isinstance(value, str) and ttl_span(value) is not None),
+    "importance": ("a number from 0 to 1", lambda value: share(value) is not None),
+    "pinned": ("true or false", lambda value: isinstance(value, bool)),
+}
+"""What a field must be that is not a text, and whether a value is that."""
 
 
 def to_yaml(values: Fields, flow: bool = False) -> str:

@@ -102,6 +102,16 @@ def test_what_is_declared_counts_before_what_is_written() -> None:
     assert links(text) == [("relates_to", "deploy", 0.9, "declared"), ("relates_to", "more", None, "written")]
 
 
+@pytest.mark.parametrize(
+    "field", ["ttl: 30 days", "ttl: 30", "importance: 80", "importance: high", "pinned: yes please"]
+)
+def test_values_that_say_nothing_are_warned_of(field: str) -> None:
+    (warning,) = parse("memory/topics/a.md", f"---\n{field}\n---\n\nText.\n").warnings
+    assert warning.startswith(f"`{field.partition(':')[0]}` must be ")
+    good = "---\nttl: 30d\nimportance: 0.8\npinned: false\nkind: fact\n---\n\nText.\n"
+    assert parse("memory/topics/a.md", good).warnings == ()
+
+
 def test_links_that_mean_nothing_are_warned_of():
     front = 'links: [bread, "refines:tea", "refines(2):tea", "see:tea", "refines(x):tea"]'
     note = parse("memory/topics/a.md", f"---\n{front}\n---\n\nText.\n")

@@ -26,6 +26,7 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
 from memd.models import JsonObject, Workspace
 from memd.notes.documents import read_note
+from memd.notes.parse import parse
 from memd.notes.read import SkippedFile, UnreadableFile
 from memd.notes.secrets import secrets_in
 
@@ -327,13 +328,15 @@ def _explain(workspace: Workspace, path: str, max_bytes: int) -> DoctorFinding:
     why = left_out(workspace, path) or refusal(workspace, path)
     if not why and (note := linked_note(workspace, path)):
         return DoctorFinding(f"{workspace.ns}: {path}", "ok", f"a link to {note}, which is read by that name")
+    warnings: tuple[str, ...] = ()
     try:
-        _ = why or read_note(workspace.root / path, max_bytes)
+        warnings = () if why else parse(path, read_note(workspace.root / path, max_bytes).text).warnings
     except (FileNotFoundError, SkippedFile, UnreadableFile) as error:
         why = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
     taken = next((f"taken in by the glob {glob}" for glob in workspace.globs if matcher(glob).fullmatch(path)), "")
-    detail, state = (f"left out: {why}", "warn") if why else (taken, "ok")
-    return DoctorFinding(f"{workspace.ns}: {path}", state, detail, "what is taken in: docs/configuration.md")
+    detail, state = f"left out: {why}" if why else "; ".join((taken, *warnings)), "warn" if why or warnings else "ok"
+    hint = "what a note may declare: docs/writing.md" if warnings else "what is taken in: docs/configuration.md"
+    return DoctorFinding(f"{workspace.ns}: {path}", state, detail, hint)
 
 
 # --- secrets ------------------------------------------------------------------------------------------------
