@@ -166,8 +166,9 @@ def test_save_answers_in_the_words_agents_know(client: Client, workspace: Path) 
         client.save("x", "somewhere")
 
 
-def test_without_a_title_a_saved_text_has_its_time(client: Client, workspace: Path) -> None:
-    client.save("Likes tea.", "long_term", now=NOW)
+@pytest.mark.parametrize("title", ["", "   "])
+def test_without_a_title_a_saved_text_has_its_time(client: Client, workspace: Path, title: str) -> None:
+    client.save("Likes tea.", "long_term", title=title, now=NOW)
     assert (workspace / "MEMORY.md").read_text().endswith("\n\n## 2026-02-07 14:27\n\nLikes tea.\n")
 
 

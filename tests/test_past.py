@@ -391,6 +391,9 @@ def test_a_note_counts_from_its_own_date(client: Client) -> None:
     assert not found(client, "backup photo archive", as_of="2026-02-15")
     assert found(client, "backup photo archive", as_of="2026-02")
     assert not found(client, "router fjord", as_of="2026-02-15"), "MEMORY.md was written later"
+    with pytest.raises(NotFound) as unknown:
+        client.get("MEMORY#home-network", as_of="2026-02-15")
+    assert unknown.value.hint == "since when it is there: memd history MEMORY#home-network"
     assert client.get(GARDEN, as_of="2026-02-15")["version"] == 1
     with pytest.raises(NotFound):
         client.get(GARDEN, as_of="2026-02-14")

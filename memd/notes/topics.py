@@ -121,7 +121,10 @@ def topic_name(name: str) -> str:
     """A topic's name, checked: it must be usable as a file name."""
     plain = name.strip()
     if not TOPIC_NAME.fullmatch(plain) or plain.startswith(".") or len(plain.encode()) > 200:
-        raise UsageError(f"{name!r} cannot be the name of a topic", "letters, digits, spaces and dashes; no slashes")
+        raise UsageError(
+            f"{name!r} cannot be the name of a topic",
+            "letters, digits, spaces and dashes; no slashes; 200 bytes at most",
+        )
     return plain
 
 

@@ -52,7 +52,7 @@ async def write(ctx: HandlerContext, request: methods.WriteRequest, call: Incomi
 async def _add_section(writer: WorkspaceWriter, what: str, request: methods.NewSection, daily: bool = True) -> Result:
     """A section of the day's note or of the long-term memory, which is made where there is none."""
     now, tags, text = request.local_time(), _tags(request), request.text
-    title, body = (request.title, text) if request.title else sections.split_title(text)
+    title, body = (request.title, text) if request.title.strip() else sections.split_title(text)
     day, layout = f"{now:%Y-%m-%d}", writer.layout
     if daily:
         heading, path, head = f"{now:%H:%M} {title}", layout.daily_note(day), sections.daily_head(day)

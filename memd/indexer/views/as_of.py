@@ -30,6 +30,7 @@ from memd.indexer.views import keys
 from memd.models import Answer, Ask, Chunk, Filters, JsonObject, Memory
 from memd.notes import names
 from memd.notes.parse import parse
+from memd.prose import in_shell
 
 SHADOWED = ("files", "memories", "chunks")
 MOST_EMBEDDED = 200
@@ -76,7 +77,13 @@ def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> Jso
     then = [(index, row) for index in indexes for row in current(stores.ledger.reader, index.id, when)]
     rows = [(index, row) for index, row in then if lookup.is_called(key, row["path"], slug_then(row))]
     if not rows:
-        raise NotFound(f"no memory had the key `{key}` then", keys.suggest_keys(stores, indexes, key))
+        known = any(lookup.memories(stores.ledger.reader, index.id, key) for index in indexes)
+        hint = (
+            f"since when it is there: memd history {in_shell(key)}"
+            if known
+            else keys.suggest_keys(stores, indexes, key)
+        )
+        raise NotFound(f"no memory had the key `{key}` then", hint)
     index, row = keys.only_one(rows, f"`{key}` named several memories then")
     text = history.text_of(stores.ledger.reader, row["digest"])
     if text is None:
