@@ -249,6 +249,8 @@ mod tests {
     fn helps() { super::again(); }
 }
 """,
+        "crates/app/src/main.rs": "mod setup;\nuse setup::Setup;\n\nfn start() { Setup::load(); }\n",
+        "crates/app/src/setup.rs": "pub struct Setup;\nimpl Setup { pub fn load() {} }\n",
         "src/net/client.rs": """pub struct Limit {}
 
 pub fn helper() -> crate::net::server::Limit { crate::net::server::PORT; super::server::Server::new(); 3 }
@@ -256,6 +258,9 @@ pub fn helper() -> crate::net::server::Limit { crate::net::server::PORT; super::
     },
     {
         "main::main": "function",
+        "app::start": "function",
+        "app::setup::Setup": "class",
+        "app::setup::Setup::load": "method",
         "net::client::Limit": "class",
         "net::client::helper": "function",
         "net::server::again": "function",
@@ -283,6 +288,7 @@ pub fn helper() -> crate::net::server::Limit { crate::net::server::PORT; super::
         ("net::server::Server::run", "called_by", "net::server::Server::listen"),
         ("net::server::Server::new", "called_by", "main::main"),
         ("net::server::helper", "uses_type", "net::server::Limit"),
+        ("app::setup::Setup::load", "called_by", "app::start"),
         ("net::server::again", "calls", "net::server::helper"),
         ("net::server::again", "calls", "net::client::helper"),
         ("net::server::again", "calls", "net::ready"),
@@ -313,7 +319,7 @@ public class Shelf extends Base implements Keeper {
         List.of(text);
     }
 
-    private void check(String text) {}
+    private void check(String text) { Shelf other = new Shelf(); other.keep(text); }
 }
 """,
         "src/main/java/org/acme/Base.java": "package org.acme;\n\nclass Base {\n    void touch() {}\n}\n",
@@ -343,6 +349,8 @@ public class Writer {
         ("org.acme.Shelf", "implements", "org.acme.Keeper"),
         ("org.acme.Shelf.keep", "calls", "org.acme.Shelf.check"),
         ("org.acme.Shelf.keep", "calls", "org.acme.Base.touch"),
+        ("org.acme.Shelf.keep", "called_by", "org.acme.Shelf.check"),
+        ("org.acme.Shelf", "uses_type", "org.acme.io.Writer"),
         ("org.acme.Shelf.keep", "calls", "org.acme.io.Writer.write"),
         ("org.acme.io.Writer", "imported_by", "org.acme"),
     ],
@@ -427,6 +435,30 @@ int main() {
   return 0;
 }
 """,
+        "rack.h": """namespace acme {
+class Rack {
+public:
+  Rack(int size);
+  void fill() const;
+};
+class Bin : public Rack {
+public:
+  void fill() const;
+};
+}
+""",
+        "rack.cpp": """#include "rack.h"
+static int helper() { return 1; }
+acme::Rack::Rack(int size) { helper(); }
+void acme::Rack::fill() const { helper(); }
+namespace acme { void Bin::fill() const {} }
+int acme::weigh(int size) { return size; }
+int use() {
+  acme::Rack rack(1);
+  rack.fill();
+  return acme::weigh(2);
+}
+""",
     },
     {
         "shelf.h::acme": "module",
@@ -438,8 +470,22 @@ int main() {
         "shelf.cpp::acme::check": "function",
         "shelf.cpp::acme::Shelf::keep": "method",
         "main.cpp::main": "function",
+        "rack.h::acme": "module",
+        "rack.h::acme::Rack": "class",
+        "rack.h::acme::Bin": "class",
+        "rack.cpp::helper": "function",
+        "rack.cpp::Rack::Rack": "method",
+        "rack.cpp::Rack::fill": "method",
+        "rack.cpp::acme": "module",
+        "rack.cpp::acme::Bin::fill": "method",
+        "rack.cpp::acme::weigh": "method",
+        "rack.cpp::use": "function",
     },
     [
+        ("rack.cpp::Rack::fill", "called_by", "rack.cpp::use"),
+        ("rack.cpp::acme::weigh", "called_by", "rack.cpp::use"),
+        ("rack.cpp::helper", "called_by", "rack.cpp::Rack::Rack"),
+        ("rack.cpp::helper", "called_by", "rack.cpp::Rack::fill"),
         ("shelf.h::acme::Shelf", "inherits", "shelf.h::acme::Base"),
         ("shelf.h::acme::Shelf", "contains", "shelf.cpp::acme::Shelf::keep"),
         ("shelf.cpp::acme::Shelf::keep", "calls", "shelf.cpp::acme::check"),

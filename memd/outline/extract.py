@@ -82,7 +82,8 @@ class _Extraction:
         signature = " ".join(one.node.text.split())[: grammar.SIGNATURE].rstrip(" {:=")
         name, lines = _normalized(one.name), (one.node.line, one.node.end_line)
         self.symbols.append(Symbol(name, kind, around.symbol, *lines, signature, owner))
-        if not owner:
+        # Inside a class its name means the class, also where it has a constructor.
+        if not owner and not (kind == "method" and name == self.symbols[around.symbol].name):
             around.scope.bind(name, Meaning("symbol", region.symbol))
 
     # --- names ----------------------------------------------------------------------------------------------

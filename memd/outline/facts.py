@@ -18,7 +18,7 @@ from memd.outline.languages import suffix_of
 
 log = logging.getLogger("memd.outline")
 
-FORMAT = 4
+FORMAT = 5
 """Grows when the same bytes give other facts, so that cached ones are discarded."""
 
 CLASSES = frozenset({"class", "interface", "type"})

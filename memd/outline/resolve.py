@@ -151,8 +151,12 @@ class Resolver:
         language, how = self.project.language(path), "type" if reference.typed else "scope"
         name, target = ".".join(reference.chain), SymbolId(path, reference.target)
         if reference.via == "symbol":
-            ids = self._follow((target,), reference.chain)
-            name = name or self.project.symbol(target).name
+            ids, symbol = self._follow((target,), reference.chain), self.project.symbol(target)
+            if not ids and symbol.kind == "module":
+                # A namespace goes on in other files, and what is defined outside of it may not name all of it.
+                whole = (symbol.name, *reference.chain)
+                ids, how = next(filter(None, (self._by_path(whole[at:]) for at in range(len(whole) - 1))), ()), "name"
+            name = name or symbol.name
         elif reference.via == "super":
             ids = self._follow(self._inherited(target, reference.chain[0]), reference.chain[1:])
         elif reference.via == "import":
@@ -243,7 +247,8 @@ class Resolver:
 
     def _lookup(self, path: str, target: Parts, hops: int = MAX_HOPS) -> tuple[Ids, str]:
         """The meaning of a qualified name to a file, or its origin if it is outside of the project."""
-        key = (path.rpartition("/")[0], target)
+        # What a path in Rust means depends on the file around it, not on its folder.
+        key = (path if self.project.language(path).path_words else path.rpartition("/")[0], target)
         if key not in self._lookups:
             self._lookups[key] = (), ""  # ends a lookup that leads back to itself
             self._lookups[key] = self._look_up(path, target, hops)
@@ -260,6 +265,11 @@ class Resolver:
         if not native and target and () in self.project.modules:
             ids = self._follow(self._exported(self.project.modules[()], target[0], hops), target[1:])
             if ids:
+                return ids, ""
+        language = self.project.language(path)
+        if not native and target and language.path_words:
+            beside = language.import_target(language.separator.join(("self", *target)), path)
+            if hops and beside != target and (ids := self._look_up(path, beside, 0)[0]):
                 return ids, ""
         return (), NATIVE if native else EXTERNAL
 
