@@ -225,9 +225,8 @@ def _text(hit: dict[str, Any], colour: bool) -> list[str]:
         first = max(0, min(match - 2, len(lines) - MAX_LINES))
     shown = [f"  {line}".rstrip() for line in lines[first : first + MAX_LINES]]
     left = len(lines) - len(shown)
-    return (
-        [*shown, _dim(f"  … {left} more lines: memd get {in_shell(one_line(hit['key']))}", colour)] if left else shown
-    )
+    more = f"  … {left} more lines: memd get {in_shell(one_line(hit['key']))}"
+    return [*shown, _dim(more, colour)] if left else shown
 
 
 def marked(text: str, marks: Any, colour: bool) -> str:
