@@ -168,6 +168,12 @@ def report(error: MemdError) -> int:
     return error.exit_code
 
 
+def in_shell(word: str) -> str:
+    """A name as one types it in the command of a hint."""
+    plain = word[:1] not in "#~-" and all(char.isalnum() or char in "_@%+=:,./#~-" for char in word)
+    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown word; empty when no known word is similar."""
     import difflib

@@ -77,12 +77,3 @@ def said(content: Any, kind: str = "text") -> str:
     blocks = content if isinstance(content, list) else [{"type": kind, "text": content}]
     texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == kind)
     return INSERTED.sub("", "\n\n".join(text for text in texts if isinstance(text, str))).strip()
-
-
-PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#~-]*")
-"""A word that a shell takes as it stands."""
-
-
-def in_shell(word: str) -> str:
-    """A name as one types it in a command."""
-    return word if PLAIN.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'"

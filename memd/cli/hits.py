@@ -10,7 +10,7 @@ import sys
 import time
 
 from memd.cli import console
-from memd.prose import in_shell
+from memd.errors import in_shell
 from memd.protocol import wire
 from memd.protocol.safe_text import neutralise, one_line
 

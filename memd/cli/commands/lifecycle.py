@@ -6,7 +6,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, command_group, method_command
-from memd.prose import in_shell
+from memd.errors import in_shell
 from memd.protocol.safe_text import one_line
 
 SHOWN = 20

@@ -8,8 +8,7 @@ import typer
 
 from memd.cli import console, daemon_calls, fast_search, hits, reports
 from memd.cli.method_command import Args, Result, command_group, declared_command, method_command
-from memd.errors import UsageError
-from memd.prose import in_shell
+from memd.errors import UsageError, in_shell
 from memd.protocol.safe_text import one_line
 
 app = typer.Typer()

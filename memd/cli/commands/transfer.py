@@ -94,8 +94,9 @@ def _files(
         while after is not None:
             page = client.export(ns=ns, after=after)
             yield from page["files"]
-            console.note(*(f"left out, as it cannot be read: {one['ns']}: {one['path']}" for one in page["unread"]))
-            counts["unread"] += len(page["unread"])
+            unread = [f"{one['ns']}: {one['path']}" for one in page.get("unread", ())]
+            console.note(*(f"left out, as it cannot be read: {one}" for one in unread))
+            counts["unread"] += len(unread)
             gone.extend(page["gone"])
             edges.extend(page["edges"])
             after = page["next"] or None

@@ -121,7 +121,8 @@ def add(result: Result, args: Args) -> None:
 def _remove_named(client: Client, params: Args, args: Args) -> Result:
     """Remove the workspace that a person calls by its name, or by its directory."""
     listed = client.workspace_list()
-    entries = [*(listed["unwatched"] if args["hard"] else ()), *listed["workspaces"]]
+    # A daemon that is older knows of none.
+    entries = [*(listed.get("unwatched", ()) if args["hard"] else ()), *listed["workspaces"]]
     roots = {entry["ns"]: Path(entry["root"]).resolve() for entry in entries}
     name, place = args["ns"], Path(args["ns"]).expanduser().resolve()
     ns = name if name in roots else next((ns for ns, root in roots.items() if root == place), "")
@@ -131,7 +132,7 @@ def _remove_named(client: Client, params: Args, args: Args) -> Result:
     if args["hard"]:
         what = f"Forget all that memd knows of the memories of {ns}, their history and the trash, for good?"
         console.confirm_irreversible(what, args["yes"])
-    result = client.workspace_rm(ns=ns, hard=args["hard"])
+    result = client.workspace_rm(ns=ns, hard=args["hard"] or None)
     service.close_to_service()
     return result
 
@@ -149,7 +150,7 @@ def _show_removed(result: Result, args: Args) -> None:
 
 def _show_workspaces(result: Result, args: Args) -> None:
     console.out(reports.workspaces(result["workspaces"]))
-    for former in result["unwatched"]:
+    for former in result.get("unwatched", ()):
         console.note(f"no longer watched, its history is kept: {former['ns']} ({former['root']})")
 
 

@@ -7,12 +7,11 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, workspace_writer, written
 from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
-from memd.errors import Conflict, NotFound, Refused, UsageError
+from memd.errors import Conflict, NotFound, Refused, UsageError, in_shell
 from memd.indexer.record.actions import by_request
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import overview, past
 from memd.indexer.writing.write_files import restoring_change
-from memd.prose import in_shell
 from memd.protocol.methods import history as methods
 from memd.protocol.methods.overview import PeekRequest, StatsRequest, TimelineRequest, TreeRequest
 

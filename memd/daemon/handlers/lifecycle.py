@@ -13,7 +13,7 @@ from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, 
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, in_memory, workspace_writer
 from memd.daemon.handlers.workspaces import configure
 from memd.daemon.jobs.built_in import rules_of
-from memd.errors import Refused
+from memd.errors import Refused, in_shell
 from memd.indexer.lifecycle import lives as observed
 from memd.indexer.lifecycle.reflect import preview_rules
 from memd.indexer.lifecycle.sync_state import exchange
@@ -22,7 +22,6 @@ from memd.lifecycle import lives, rule_book
 from memd.lifecycle.rules import Rule, pair_rules
 from memd.models import Memory
 from memd.notes import sections
-from memd.prose import in_shell
 from memd.protocol.methods import lifecycle as methods
 
 

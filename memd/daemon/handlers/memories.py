@@ -8,7 +8,7 @@ from typing import get_args
 from memd.daemon.handlers.handler_context import namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, in_memory, workspace_writer
-from memd.errors import NotFound, Refused, UsageError, VersionConflict
+from memd.errors import NotFound, Refused, UsageError, VersionConflict, in_shell
 from memd.indexer.query.similar import similar
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import keys, overview, past
@@ -16,7 +16,6 @@ from memd.indexer.writing.purge import around, left_behind, purge
 from memd.indexer.writing.write_files import FileChange
 from memd.models import Memory
 from memd.notes import metadata, patches, read, safe_write, sections
-from memd.prose import in_shell
 from memd.protocol.methods import memories as methods
 
 FILE_RELATIONS = get_args(methods.FileRelation)

@@ -17,7 +17,7 @@ from sqlite3 import Connection, Row
 
 import numpy as np
 
-from memd.errors import ModelUnavailable, NotFound, UsageError
+from memd.errors import ModelUnavailable, NotFound, UsageError, in_shell
 from memd.indexer.query import candidates, hits, lookup, search
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog, vector_table
@@ -30,7 +30,6 @@ from memd.indexer.views import keys
 from memd.models import Answer, Ask, Chunk, Filters, JsonObject, Memory
 from memd.notes import names
 from memd.notes.parse import parse
-from memd.prose import in_shell
 
 SHADOWED = ("files", "memories", "chunks")
 MOST_EMBEDDED = 200

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.errors import MemdError, NotFound, Refused, UsageError
+from memd.errors import MemdError, NotFound, Refused, UsageError, in_shell
 from memd.indexer.indexing.scan import is_memory_path, linked_note, refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
@@ -21,7 +21,7 @@ from memd.notes import metadata, sections, topics
 from memd.notes.documents import read_note
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile
-from memd.prose import estimate_tokens, in_shell
+from memd.prose import estimate_tokens
 
 SQL = queries(__file__)
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from sqlite3 import Connection, Row
 from typing import Any
 
-from memd.errors import NotFound
+from memd.errors import NotFound, in_shell
 from memd.indexer.indexing.read_files import LOSSES, RENAMED
 from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
@@ -21,7 +21,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.models import JsonObject
 from memd.notes import metadata
-from memd.prose import LINE, in_shell
+from memd.prose import LINE
 
 NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
 """A memory by its own number: several that are gone may have had one key."""
