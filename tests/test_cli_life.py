@@ -19,6 +19,7 @@ from memd.errors import MemdError, UsageError
 from memd.protocol.client import Client
 from tests.conftest import PATIENCE, ROOT, write_notes
 from tests.test_cli import as_json, on_terminal
+from tests.test_past import holders
 
 
 def ended(pid: int) -> bool:
@@ -328,8 +329,9 @@ def test_the_history_of_a_workspace_outlives_its_entry_in_the_config(home, works
         assert client.history("MEMORY#preferences")["versions"] == history
     home.run("remove", "agent")
     assert home.run("remove", "agent", "--hard").returncode == 2
+    assert holders(home.state, "ocelot"), "the next line would see it"
     assert home.run("remove", "agent", "--hard", "--yes").returncode == 0
-    assert not [file for file in home.state.rglob("*") if file.is_file() and b"ocelot" in file.read_bytes()]
+    assert holders(home.state, "ocelot") == []
     home.run("add", str(workspace))
     with home.wait() as client:
         assert client.trash()["memories"] == [] and len(client.history("MEMORY#preferences")["versions"]) == 1

@@ -142,6 +142,8 @@ def _show_removed(result: Result, args: Args) -> None:
     ns, root = result["ns"], result["root"]
     if args["hard"]:
         console.line(f"{ns} is forgotten, with its history; the notes in {root} were not touched")
+        copies = sorted((paths.state_dir() / "backups").glob("*"))
+        console.note(*(f"a backup from before still has it: {copy}" for copy in copies))
         return
     console.line(f"{ns} is no longer watched; the notes in {root} were not touched")
     again = f"memd add {shlex.quote(root)}"

@@ -150,6 +150,7 @@ def first_foreign(connection: sqlite3.Connection, workspace: int) -> sqlite3.Row
 def forget_workspace(connection: sqlite3.Connection, workspace: int) -> None:
     connection.execute("DELETE FROM meta WHERE key = ?", (multilingual_key(workspace),))
     connection.execute("DELETE FROM workspaces WHERE id = ?", (workspace,))
+    connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM versions WHERE digest IS NOT NULL)")
 
 
 class TextState(IntEnum):

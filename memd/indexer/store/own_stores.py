@@ -275,10 +275,12 @@ class OwnStores(Stores):
         """Drop the caches of a workspace; `hard`: every trace of it except its files."""
         for index in [index for index in self.indexes.values() if index.id == number]:
             self.close_index(index.workspace.ns)
-        with self.ledger.write() as connection:
+        with self.ledger.forgetting() if hard else self.ledger.write() as connection:
             (catalog.forget_workspace if hard else catalog.stop_watching)(connection, number)
             vector_table.sweep(connection)
             self.ledger.tick(connection)
+        if hard:
+            self.ledger.compact()
         shutil.rmtree(self.text_folder(number), ignore_errors=True)
         if self.vectors is not None:
             self.vectors.sweep()
