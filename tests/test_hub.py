@@ -485,7 +485,8 @@ def test_another_workspace_is_refused_and_never_seen(hub: Hub, reader: str, both
         with pytest.raises(Refused, match="not for a workspace `other`"):
             client.query("zanzibar", ns="other")
         assert not client.query("zanzibar")["hits"]
-        assert [one["ns"] for one in client.workspace_list()["workspaces"]] == ["agent"]
+        listed = client.workspace_list()
+        assert [one["ns"] for one in listed["workspaces"]] == ["agent"] and "unwatched" not in listed
         status = client.status()
         assert [one["ns"] for one in status["workspaces"]] == ["agent"]
         assert not {"pid", "socket", "config", "state_dir"} & status.keys()

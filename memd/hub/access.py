@@ -15,8 +15,8 @@ from memd.protocol.methods.base import parameters_of
 
 HERE = "cwd"
 """The caller's directory: on another machine it says nothing."""
-OF_THIS_MACHINE = ("pid", "readers", "children", "log", "state_dir", "config", "socket")
-"""Fields of `hello` and `status` that are about the machine."""
+OF_THIS_MACHINE = ("pid", "readers", "children", "log", "state_dir", "config", "socket", "unwatched")
+"""Fields of answers that are about the machine."""
 
 
 @dataclass(frozen=True, slots=True)
