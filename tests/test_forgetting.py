@@ -89,13 +89,13 @@ def test_undo_does_not_take_back_what_was_done_before_something_was_forgotten(ca
 def test_what_another_note_still_says_stays(home: Home, workspace: Path, cautious: Client) -> None:
     write_notes(workspace, {"memory/2026-03-05.md": f"# Day\n\n## Mill\n\n{SECRET}\n"})
     cautious.sync()
-    cautious.put("2026-03-05#mill", f"{SECRET}\nAnd a marmot.")
+    put = cautious.put("2026-03-05#mill", f"{SECRET}\nAnd a marmot.")
     cautious.rm("2026-03-01#hush", hard=True)
     assert (
         SECRET in cautious.get("2026-03-05#mill")["text"]
         and SECRET in cautious.get("2026-03-05#mill", version=1)["text"]
     )
-    cautious.undo()
+    cautious.undo(action=put["action"])
     assert (workspace / "memory/2026-03-05.md").read_text() == f"# Day\n\n## Mill\n\n{SECRET}\n"
 
 
