@@ -286,6 +286,46 @@ def test_status_says_that_the_daemon_is_older_than_what_is_installed(home, tmp_p
 # add and remove
 
 
+def versions(client, ns):
+    return [one["version"] for one in client.history("MEMORY#apple", ns=ns)["versions"]]
+
+
+def test_a_history_belongs_to_its_directory_whatever_that_is_called(home):
+    one, two = (write_notes(home.path / name, {"MEMORY.md": f"## Apple\n\nOf {name}.\n"}) for name in ("one", "two"))
+    with home.start(MEMD_EMBEDDING__PROVIDER="none") as client:
+        for place, text in ((one, "crimson"), (two, "lime")):
+            client.workspace_add(str(place), ns="w")
+            client.put("MEMORY#apple", text, ns="w")
+            assert home.run("remove", "w").returncode == 0
+        refused = home.run("remove", "w", "--hard", "--yes")
+        assert refused.returncode == 2 and f"name one: {one}, {two}" in refused.stderr
+        assert home.run("remove", str(two), "--hard", "--yes").returncode == 0
+        client.workspace_add(str(one), ns="a")
+        client.workspace_add(str(two), ns="w")
+        assert (versions(client, "a"), versions(client, "w")) == ([2, 1], [1])
+        assert client.stats(ns="w")["versions"] == 1
+        client.workspace_rm(ns="a")
+        assert client.stats(ns="w")["versions"] == 1
+        client.workspace_add(str(one), ns="a")
+    config = home.path / "config.toml"
+    # They change places, then names; then one moves, and one is another directory.
+    for change in (lambda text: text.replace(f"{one}", "X").replace(f"{two}", f"{one}").replace("X", f"{two}"),
+                   lambda text: text.replace('"a"', '"b"').replace('"w"', '"a"').replace('"b"', '"w"')):  # fmt: skip
+        home.stop()
+        config.write_text(change(config.read_text()))
+        with home.start(MEMD_EMBEDDING__PROVIDER="none") as client:
+            names = {entry["root"]: entry["ns"] for entry in client.workspace_list()["workspaces"]}
+            assert (versions(client, names[str(one)]), versions(client, names[str(two)])) == ([2, 1], [1])
+    home.stop()
+    one.rename(home.path / "moved")
+    third = write_notes(home.path / "third", {"MEMORY.md": "## Apple\n\nOf a third.\n"})
+    config.write_text(config.read_text().replace(f'"{one}"', f'"{home.path}/moved"').replace(f'"{two}"', f'"{third}"'))
+    with home.start(MEMD_EMBEDDING__PROVIDER="none") as client:
+        names = {Path(entry["root"]).name: entry["ns"] for entry in client.workspace_list()["workspaces"]}
+        assert (versions(client, names["moved"]), versions(client, names["third"])) == ([2, 1], [1])
+        assert client.workspace_list()["unwatched"] == [{"ns": names["third"], "root": str(two)}]
+
+
 @pytest.mark.usefixtures("running")
 def test_add_says_how_many_files_and_remove_keeps_them(home, workspace):
     done = home.run("add", ".", cwd=workspace)

@@ -74,6 +74,21 @@ def test_after_renames_proposals_undo_and_exports_no_byte_is_left_that_is_not_na
     assert holders(home.path.parent, CANARY) == [] and holders(home.path, "marmot"), "only the neighbour stays"
 
 
+def test_what_a_former_workspace_has_of_it_is_forgotten_too(home: Home, cautious: Client, tmp_path: Path) -> None:
+    outer = write_notes(tmp_path / "outer", {"MEMORY.md": "# Top\n", "sub/n.md": "# Note\n\nzero\n"})
+    cautious.workspace_add(str(outer / "sub"), ns="inner", globs=["**/*.md"])
+    for text in (f"inner {SECRET}", "inner ok"):
+        cautious.put("n", text, ns="inner")
+    cautious.workspace_rm(ns="inner")
+    cautious.workspace_add(str(outer), ns="outer", globs=["**/*.md"])
+    cautious.rm("n", hard=True, ns="outer")
+    cautious.workspace_add(str(outer / "sub"), ns="inner", globs=["**/*.md"])
+    assert cautious.trash(ns="inner")["memories"] == []
+    with sqlite3.connect(home.state / "state.db") as ledger:
+        texts = [zlib.decompress(body).decode() for (body,) in ledger.execute("SELECT body FROM texts")]
+    assert not any(text.startswith("inner ") for text in texts)
+
+
 def test_undo_does_not_take_back_what_was_done_before_something_was_forgotten(cautious: Client) -> None:
     kept = cautious.note("A good note about tulips.", title="Keep")["action"]
     cautious.put("sec", "xyzzyplugh")

@@ -137,6 +137,13 @@ def test_a_memory_whose_heading_and_text_are_put_at_once_is_the_same(memory: Cli
     assert [one["key"] for one in memory.trash()["memories"]] == ["2026-02-15#garden"]
 
 
+def test_the_version_of_a_put_is_its_own_where_a_twin_has_its_former_key(memory: Client, workspace: Path) -> None:
+    write_notes(workspace, {"memory/dups.md": "# D\n\n## Pear\n\none\n\n## Pear\n\ntwo\n"})
+    memory.sync()
+    done = memory.put("dups#pear", "## Melon\n\nmelon")
+    assert (done["key"], done["version"]) == ("dups#melon", 2)
+
+
 def test_blanks_at_the_end_of_a_text_do_not_pile_up(home: Home, memory: Client, workspace: Path) -> None:
     for key in ("blanks", "2026-02-15#garden"):
         for _ in range(3):

@@ -19,7 +19,7 @@ from memd.cli.commands import service
 from memd.cli.connecting.agents import AGENTS, Here
 from memd.cli.method_command import Args, Result, call, command_group, declared_command, method_command, own_command
 from memd.config import edit, load, paths
-from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean
+from memd.errors import MemdError, NoDaemon, UnknownWorkspace, UsageError, did_you_mean, in_shell
 from memd.models import DEFAULT_GLOBS, NEVER
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
@@ -123,16 +123,19 @@ def _remove_named(client: Client, params: Args, args: Args) -> Result:
     listed = client.workspace_list()
     # A daemon that is older knows of none.
     entries = [*(listed.get("unwatched", ()) if args["hard"] else ()), *listed["workspaces"]]
-    roots = {entry["ns"]: Path(entry["root"]).resolve() for entry in entries}
     name, place = args["ns"], Path(args["ns"]).expanduser().resolve()
-    ns = name if name in roots else next((ns for ns, root in roots.items() if root == place), "")
-    if not ns:
-        hint = f"there are: {', '.join(roots)}" if roots else "memd workspaces"
-        raise UnknownWorkspace(f"no workspace is called {name}", hint)
+    fitting = {entry["root"]: entry["ns"] for entry in entries if name == entry["ns"]}
+    fitting = fitting or {entry["root"]: entry["ns"] for entry in entries if place == Path(entry["root"]).resolve()}
+    if len(fitting) > 1:
+        raise UsageError(f"several directories were called {name}", f"name one: {', '.join(map(in_shell, fitting))}")
+    if not fitting:
+        there = ", ".join(entry["ns"] for entry in entries)
+        raise UnknownWorkspace(f"no workspace is called {name}", f"there are: {there}" if there else "memd workspaces")
+    ((root, ns),) = fitting.items()
     if args["hard"]:
-        what = f"Forget all that memd knows of the memories of {ns}, their history and the trash, for good?"
+        what = f"Forget all that memd knows of the memories of {ns} ({root}), their history and the trash, for good?"
         console.confirm_irreversible(what, args["yes"])
-    result = client.workspace_rm(ns=ns, hard=args["hard"] or None)
+    result = client.workspace_rm(path=root, hard=args["hard"] or None)
     service.close_to_service()
     return result
 

@@ -106,16 +106,17 @@ class WorkspaceWriter:
 
         done = await self.edit(what, target, noting_digest)
         await self.ctx.catch_up()
-        return {**done, **await self.ctx.read(self._outcome, target, digest)}
+        return {**done, **await self.ctx.read(self._outcome, target, digest, done["action"])}
 
-    def _outcome(self, target: keys.KeyTarget, digest: str | None) -> Result:
+    def _outcome(self, target: keys.KeyTarget, digest: str | None, action: int | None) -> Result:
         reader, memory = self.ctx.stores.ledger.reader, target.memory
         if memory is None:
             rows = lookup.memories(reader, self.index.id, target.key)
             memory = rows[0]["id"] if rows else None
         versions = history.versions(reader, memory) if memory is not None else []
         # Not simply the last one: that may be someone else's, whom a later `if_version` would then overwrite unread.
-        fitting = [version.number for version in versions if digest in (None, version.digest)]
+        own = [version.number for version in versions if version.action == action is not None]
+        fitting = own or [version.number for version in versions if digest in (None, version.digest)]
         named = lookup.keyed_rows(reader, "m.id", "m.id = ? AND m.slug <> ?", (memory, target.slug))
         return {"version": fitting[-1] if fitting else None, **({"key": named[0][0]} if named else {})}
 

@@ -88,8 +88,9 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
 @handles(methods.WorkspaceRmRequest)
 async def workspace_rm(ctx: HandlerContext, request: methods.WorkspaceRmRequest, call: IncomingCall) -> Result:
     async with ctx.config.lock:
-        for number, (ns, root) in (await ctx.read(_unwatched, ctx)).items() if request.hard else ():
-            if (request.ns or str(absolute_path(request.path))) in (ns, root) and ns not in ctx.stores.indexes:
+        watched = {index.workspace.root for index in ctx.stores.indexes.values()}
+        for number, (ns, root) in (await ctx.read(_unwatched, ctx)).items() if request.hard and request.path else ():
+            if absolute_path(request.path) == Path(root) not in watched:
                 await ctx.write(stop_watching, ctx.worker, number, ns, True)
                 return {"ns": ns, "root": root, "removed": True}
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))

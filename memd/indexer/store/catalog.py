@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from sqlite3 import Connection
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from memd.indexer.language.languages import foreign_language
 from memd.indexer.language.words import composed
 from memd.indexer.store.queries import queries, with_lists
 from memd.lifecycle.lives import base_importance
-from memd.models import Chunk, Declared, Memory, Workspace, digest_of
+from memd.models import Chunk, Declared, Memory, Workspace, digest_of, grouped
 from memd.notes.metadata import expiry
 
 Problems = dict[str, tuple[str, bool]]
@@ -101,14 +101,32 @@ def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) 
 # --- workspaces ---------------------------------------------------------------------------------------------
 
 
-def workspace_id(connection: sqlite3.Connection, workspace: Workspace, watched: Collection[str]) -> int:
-    """The number of a workspace, a new one if it has none; one that moved, or has another name, keeps its memories."""
-    place = {"ns": workspace.ns, "root": str(workspace.root)}
-    row = connection.execute(SQL["known_workspace"], {**place, "watched": json.dumps([*watched])}).fetchone()
-    if row is None:
-        return int(connection.execute("INSERT INTO workspaces (ns, root) VALUES (:ns, :root)", place).lastrowid or 0)
-    if (row["ns"], row["root"]) != (*place.values(),):
-        connection.execute("UPDATE workspaces SET ns = :ns, root = :root WHERE id = :id", {**place, "id": row["id"]})
+def workspace_ids(connection: sqlite3.Connection, workspaces: Sequence[Workspace], used: Collection[int]) -> list[int]:
+    """The numbers of workspaces, new ones where they have none; none of those that others use.
+
+    The same directory goes on with what is known of it, under any name; a name alone only where its directory is gone.
+    """
+    rows = [row for row in connection.execute("SELECT id, ns, root FROM workspaces") if row["id"] not in used]
+    by_root, found = grouped((row["root"], row) for row in rows), dict[str, int]()
+    for one in workspaces:
+        if there := by_root.get(str(one.root)):
+            there.remove(row := max(there, key=lambda row: (row["ns"] == one.ns, row["id"])))
+            found[one.ns] = row["id"]
+    named = {row["ns"]: row for row in rows if row["id"] not in found.values()}
+    for one in workspaces:
+        if one.ns in named:
+            if one.ns not in found and not Path(named[one.ns]["root"]).is_dir():
+                found[one.ns] = named[one.ns]["id"]
+            else:
+                stop_watching(connection, named[one.ns]["id"])
+    # Two may have changed their names.
+    kept = [(number,) for number in found.values()]
+    connection.executemany("UPDATE workspaces SET ns = ns || ' ' || id WHERE id = ?", kept)
+    return [_save_workspace(connection, one, found.get(one.ns)) for one in workspaces]
+
+
+def _save_workspace(connection: sqlite3.Connection, workspace: Workspace, known: int | None) -> int:
+    row = connection.execute(SQL["save_workspace"], (known, workspace.ns, str(workspace.root))).fetchone()
     return int(row["id"])
 
 

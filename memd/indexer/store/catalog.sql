@@ -1,10 +1,8 @@
 -- The statements of catalog.py, each below its name.
 
--- name: known_workspace
-SELECT id, ns, root FROM workspaces
-WHERE ns = :ns OR (root = :root AND ns NOT IN (SELECT value FROM json_each(:watched)))
-ORDER BY ns = :ns DESC, id DESC
-LIMIT 1
+-- name: save_workspace
+INSERT INTO workspaces (id, ns, root) VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET ns = excluded.ns, root = excluded.root RETURNING id
 
 -- name: first_foreign
 SELECT c.language, f.path, c.start_line

@@ -176,9 +176,9 @@ class OwnStores(Stores):
     def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
         """Begin to keep workspaces, in one transaction."""
         workspaces = list(workspaces)
-        watched = {*self.indexes, *(workspace.ns for workspace in workspaces)}
+        used = {index.id for index in self.indexes.values()}
         with self.ledger.write() as connection:
-            numbers = [(catalog.workspace_id(connection, workspace, watched), workspace) for workspace in workspaces]
+            numbers = zip(catalog.workspace_ids(connection, workspaces, used), workspaces, strict=True)
             multilingual = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")
             remote = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE remote")
         opened = (OwnIndex(self, number, one, number in remote, number in multilingual) for number, one in numbers)

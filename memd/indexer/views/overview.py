@@ -134,7 +134,7 @@ def _tier_days(connection: Connection, values: JsonObject, now: JsonObject, days
 
 def _versions_among(stores: Stores, indexes: Indexes) -> str:
     """The versions of these workspaces; of all of them without looking up any memory."""
-    every = len(indexes) == len(stores.indexes)
+    every = len(indexes) == _count(stores.ledger.reader, "FROM workspaces", {})
     return "1" if every else f"v.memory IN (SELECT id FROM memories WHERE workspace {AMONG})"
 
 

@@ -149,7 +149,8 @@ def _distinctive(connection: sqlite3.Connection, trace: MemoryTrace, slug: str) 
     lines = {line.strip("-*> \t") for line in own.split("\n") if not line.startswith("#")}
     phrases = {phrase for phrase in PHRASE.findall(own) if len(phrase.encode()) >= SHORTEST_PHRASE}
     phrases |= {line for line in lines if len(line.encode()) >= SHORTEST_LINE}
-    living = {digest for (digest,) in connection.execute("SELECT digest FROM memories WHERE gone IS NULL")}
+    present = connection.execute("SELECT digest, id FROM memories WHERE gone IS NULL")
+    living = {digest for digest, number in present if number not in trace.memories}
     for text in _texts(connection, living):
         phrases = {phrase for phrase in phrases if phrase not in text}
     trace, words = replace(trace, digests=trace.digests - living, phrases=frozenset(phrases)), set(WORD.findall(own))

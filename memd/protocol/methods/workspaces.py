@@ -167,7 +167,7 @@ class WorkspaceRmRequest(base.Request, method="workspace.rm", result=WorkspaceRm
     path: Annotated[str, base.place()] = ""
     """Its directory, absolute or with `~`."""
     hard: bool = False
-    """Forget all that is known of its memories, for good; also of one that is no longer watched."""
+    """Forget all that is known of its memories, for good; with `path` also of one that is no longer watched."""
 
     def check(self) -> None:
         if bool(self.ns) == bool(self.path):
