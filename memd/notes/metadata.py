@@ -134,7 +134,7 @@ def read_front_matter(text: str) -> tuple[Declared, str]:
     except (LookupError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
         # What the library makes of a tag without a value, such as `!!int`.
         return Declared(), f"front matter is not YAML ({type(error).__name__})"
-    return (_from_mapping(loaded), _unread(loaded)) if isinstance(loaded, dict) else (Declared(), "")
+    return (_from_mapping(loaded), "; ".join(_unread(loaded))) if isinstance(loaded, dict) else (Declared(), "")
 
 
 @cache
@@ -152,20 +152,19 @@ def _bounded_constructor() -> Any:
     return BoundedConstructor
 
 
-def _unread(values: dict[Any, Any]) -> str:
-    """A warning about a value that says nothing, or a list that has more than texts in it, as `- refines: other` has;
-    empty if there is none."""
+def _unread(values: dict[Any, Any]) -> Iterator[str]:
+    """Warnings about values that say nothing, and the first list with more than texts in it, as `- refines: other`."""
     for name, (wanted, is_one) in VALUES.items():
         if (value := values.get(name)) is not None and not is_one(value):
-            return f"`{name}` must be {wanted}, not {reprlib.aRepr.repr1(value, 1)[:40]}"
+            yield f"`{name}` must be {wanted}, not {reprlib.aRepr.repr1(value, 1)[:40]}"
     for name in (name for name, read in READERS.items() if read in (_texts, _tags)):
         value = values.get(name)
         for entry in value if isinstance(value, list) else [value]:
             if isinstance(entry, dict | list):
                 # Not all of it: an entry of aliases can be larger than memory when it is written out.
                 shown = reprlib.aRepr.repr1(entry, 2)
-                return f"`{name}` has an entry that is not a text: {shown[:80]}; quote it"
-    return ""
+                yield f"`{name}` has an entry that is not a text: {shown[:80]}; quote it"
+                return
 
 
 VALUES: dict[str, tuple[str, Callable[[Any], bool]]] = {

@@ -108,6 +108,8 @@ def test_what_is_declared_counts_before_what_is_written() -> None:
 def test_values_that_say_nothing_are_warned_of(field: str) -> None:
     (warning,) = parse("memory/topics/a.md", f"---\n{field}\n---\n\nText.\n").warnings
     assert warning.startswith(f"`{field.partition(':')[0]}` must be ")
+    (every,) = parse("memory/topics/a.md", "---\nttl: no\nimportance: lots\npinned: 3\n---\n\nText.\n").warnings
+    assert [part.split("`")[1] for part in every.split("; ")] == ["ttl", "importance", "pinned"]
     good = "---\nttl: 30d\nimportance: 0.8\npinned: false\nkind: fact\n---\n\nText.\n"
     assert parse("memory/topics/a.md", good).warnings == ()
 
