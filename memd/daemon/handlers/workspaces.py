@@ -41,7 +41,7 @@ async def workspace_list(ctx: HandlerContext, request: methods.WorkspaceListRequ
 
 
 def _unwatched(ctx: HandlerContext) -> dict[int, tuple[str, str]]:
-    return catalog.unwatched(ctx.stores.ledger.reader)
+    return catalog.others(ctx.stores.ledger.reader, {index.id for index in ctx.stores.indexes.values()})
 
 
 @handles(methods.WorkspaceAddRequest)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from sqlite3 import Connection
 from types import MappingProxyType
 
@@ -104,7 +104,7 @@ def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) 
 def workspace_ids(connection: sqlite3.Connection, workspaces: Sequence[Workspace], used: Collection[int]) -> list[int]:
     """The numbers of workspaces, new ones where they have none; none of those that others use.
 
-    The same directory goes on with what is known of it, under any name; a name alone only where its directory is gone.
+    The same directory goes on with what is known of it, under any name; else the same name does, in another directory.
     """
     rows = [row for row in connection.execute("SELECT id, ns, root FROM workspaces") if row["id"] not in used]
     by_root, found = grouped((row["root"], row) for row in rows), dict[str, int]()
@@ -115,10 +115,10 @@ def workspace_ids(connection: sqlite3.Connection, workspaces: Sequence[Workspace
     named = {row["ns"]: row for row in rows if row["id"] not in found.values()}
     for one in workspaces:
         if one.ns in named:
-            if one.ns not in found and not Path(named[one.ns]["root"]).is_dir():
-                found[one.ns] = named[one.ns]["id"]
-            else:
+            if one.ns in found:
                 stop_watching(connection, named[one.ns]["id"])
+            else:
+                found[one.ns] = named[one.ns]["id"]
     # Two may have changed their names.
     kept = [(number,) for number in found.values()]
     connection.executemany("UPDATE workspaces SET ns = ns || ' ' || id WHERE id = ?", kept)
@@ -134,10 +134,10 @@ def workspace_rows(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute("SELECT * FROM workspaces WHERE ns NOT LIKE '% %' ORDER BY id").fetchall()
 
 
-def unwatched(connection: sqlite3.Connection) -> dict[int, tuple[str, str]]:
+def others(connection: sqlite3.Connection, watched: Collection[int]) -> dict[int, tuple[str, str]]:
     """The name and the directory of each workspace that is no longer watched, by its number."""
-    rows = connection.execute("SELECT id, ns, root FROM workspaces WHERE ns LIKE '% %' ORDER BY id")
-    return {number: (ns.partition(" ")[0], root) for number, ns, root in rows}
+    rows = connection.execute("SELECT id, ns, root FROM workspaces ORDER BY id")
+    return {number: (ns.partition(" ")[0], root) for number, ns, root in rows if number not in watched}
 
 
 def stop_watching(connection: sqlite3.Connection, workspace: int) -> None:

@@ -176,7 +176,8 @@ class OwnStores(Stores):
     def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
         """Begin to keep workspaces, in one transaction."""
         workspaces = list(workspaces)
-        used = {index.id for index in self.indexes.values()}
+        names = {workspace.ns for workspace in workspaces}
+        used = {index.id for ns, index in self.indexes.items() if ns not in names}
         with self.ledger.write() as connection:
             numbers = zip(catalog.workspace_ids(connection, workspaces, used), workspaces, strict=True)
             multilingual = catalog.numbers_of(connection, "SELECT id FROM workspaces WHERE polyglot")

@@ -131,7 +131,8 @@ def _trace(stores: OwnStores, index: OwnIndex, memory: int) -> MemoryTrace:
     # What was gone before under the same key is forgotten with it, and the same section of the file elsewhere.
     paths = {path for (path,) in connection.execute("SELECT path FROM versions WHERE memory = ?", (memory,))}
     memories = {memory}
-    former = [(number, Path(root)) for number, (_, root) in catalog.unwatched(connection).items()]
+    watched = {one.id for one in stores.indexes.values()}
+    former = [(number, Path(root)) for number, (_, root) in catalog.others(connection, watched).items()]
     for number, root in [(one.id, one.workspace.root) for one in (index, *around(stores, index))] + former:
         own = [index.workspace.root / path for path in paths]
         names = json.dumps([str(file.relative_to(root)) for file in own if file.is_relative_to(root)])
