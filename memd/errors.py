@@ -169,9 +169,11 @@ def report(error: MemdError) -> int:
 
 
 def in_shell(word: str) -> str:
-    """A name as one types it in the command of a hint."""
+    """A name as one types it in the command of a hint; `shlex` would quote each `#` and `ü`."""
+    import shlex
+
     plain = word[:1] not in "#~-" and all(char.isalnum() or char in "_@%+=:,./#~-" for char in word)
-    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+    return word if plain else shlex.quote(word)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

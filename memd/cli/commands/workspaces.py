@@ -149,7 +149,7 @@ def _show_removed(result: Result, args: Args) -> None:
         console.note(*(f"a backup from before still has it: {copy}" for copy in copies))
         return
     console.line(f"{ns} is no longer watched; the notes in {root} were not touched")
-    again = f"memd add {shlex.quote(root)}"
+    again = f"memd add {in_shell(root)}"
     console.note(f"the history of its memories is kept for: {again}; to forget it: memd remove {ns} --hard")
 
 

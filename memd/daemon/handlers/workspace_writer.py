@@ -21,7 +21,6 @@ from memd.models import TEAM, Memory
 from memd.notes import names, secrets, sections
 from memd.protocol.methods.base import Writing
 
-"""The action that makes one note of two versions: the team's too, since both are there already."""
 WRITTEN = ("action", "paths", "conflicts", "repeated", "key", "visible")
 """The fields of an outcome that a write returns."""
 

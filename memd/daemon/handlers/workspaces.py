@@ -40,6 +40,14 @@ async def workspace_list(ctx: HandlerContext, request: methods.WorkspaceListRequ
     }
 
 
+def _former_at(ctx: HandlerContext, directory: Path) -> tuple[int, str, str] | None:
+    """The workspace that a directory was, where it is none any more."""
+    if any(index.workspace.root == directory for index in ctx.stores.indexes.values()):
+        return None
+    rows = ((number, *named) for number, named in _unwatched(ctx).items())
+    return next((row for row in rows if row[2] == str(directory)), None)
+
+
 def _unwatched(ctx: HandlerContext) -> dict[int, tuple[str, str]]:
     return catalog.others(ctx.stores.ledger.reader, {index.id for index in ctx.stores.indexes.values()})
 
@@ -88,11 +96,10 @@ def _added_before(ctx: HandlerContext, workspace: Workspace, ns_given: bool) -> 
 @handles(methods.WorkspaceRmRequest)
 async def workspace_rm(ctx: HandlerContext, request: methods.WorkspaceRmRequest, call: IncomingCall) -> Result:
     async with ctx.config.lock:
-        watched = {index.workspace.root for index in ctx.stores.indexes.values()}
-        for number, (ns, root) in (await ctx.read(_unwatched, ctx)).items() if request.hard and request.path else ():
-            if absolute_path(request.path) == Path(root) not in watched:
-                await ctx.write(stop_watching, ctx.worker, number, ns, True)
-                return {"ns": ns, "root": root, "removed": True}
+        if request.hard and request.path and (former := await ctx.read(_former_at, ctx, absolute_path(request.path))):
+            number, ns, root = former
+            await ctx.write(stop_watching, ctx.worker, number, ns, True)
+            return {"ns": ns, "root": root, "removed": True}
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
         await configure(ctx, edit.remove_workspace, ns)

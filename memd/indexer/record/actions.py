@@ -16,7 +16,7 @@ from memd.notes.read import common_prefix
 
 SQL = queries(__file__)
 SETTLE = "settle"
-"""What is done to a conflict."""
+"""The action that makes one note of two versions: the team's too, since both are there already."""
 PURGED = "(purged)"
 """Stands in the log for words of a memory that was forgotten for good."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
@@ -173,9 +173,8 @@ class OwnStores(Stores):
         self.open_collections(index)
         return index
 
-    def open_workspaces(self, workspaces: Iterable[Workspace]) -> None:
+    def open_workspaces(self, workspaces: Sequence[Workspace]) -> None:
         """Begin to keep workspaces, in one transaction."""
-        workspaces = list(workspaces)
         names = {workspace.ns for workspace in workspaces}
         used = {index.id for ns, index in self.indexes.items() if ns not in names}
         with self.ledger.write() as connection:
