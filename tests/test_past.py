@@ -188,6 +188,37 @@ def test_a_version_that_is_the_present_one_is_not_said_to_be_restored(client: Cl
     assert (workspace / DAY).read_text() == NOTES[DAY]
 
 
+OVERWRITTEN = {
+    "its old buffer": lambda file, before: file.write_bytes(before),
+    "its buffer, changed": lambda file, before: file.write_bytes(before.replace(b"two apple", b"three pear")),
+    "something else": lambda file, before: file.write_bytes(b"# Anew\n\n## Anew\n\nnothing else\n"),
+    "nothing": lambda file, before: file.unlink(),
+}
+"""What an editor does with a file that it loaded before memd wrote to it."""
+
+
+@pytest.mark.parametrize("what", OVERWRITTEN)
+def test_what_an_editor_saves_over_before_it_is_indexed_is_in_the_history(
+    home: Home, workspace: Path, what: str
+) -> None:
+    file, day = workspace / DAY, "2026-02-15T09:00:00"
+    client = serve(home, workspace, "[watch]\nsettle_ms = 1000\n")
+    client.sync()
+    before = file.read_bytes()
+    notes = [client.note(text=f"The {bird} calls\n\nat {bird} o'clock", now=day) for bird in ("plover", "bittern")]
+    OVERWRITTEN[what](file, before)
+    client.sync()
+    assert b"plover" not in (file.read_bytes() if file.exists() else b"")
+    for note in notes:
+        gone, written = client.history(key=note["key"])["versions"]
+        assert (written["action"], gone["who"], gone["gone"]) == (note["action"], "editor", True)
+        assert note["key"] in {row["key"] for row in client.trash()["memories"]}
+        client.restore(key=note["key"])
+    client.sync()
+    assert file.read_bytes().count(b"o'clock") == 2
+    assert client.doctor()["ok"]
+
+
 @pytest.mark.parametrize("data", [NOTES[DAY].encode(), ODD])
 def test_a_file_deleted_in_an_editor_comes_back_byte_for_byte(client: Client, workspace: Path, data: bytes) -> None:
     (workspace / DAY).write_bytes(data)

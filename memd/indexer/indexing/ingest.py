@@ -138,7 +138,8 @@ class _Batches:
     def take_in(self, todo: deque[str], max_bytes: int, deep: bool, restless: Restless) -> Iterator[None]:
         """Read the files and bring the ledger in step with them, a piece at a time."""
         while todo:
-            batch = yield from read_files(self.index, todo, max_bytes, deep, restless)
+            _, written = self.stores.ledger.promises().get(self.index.id, (0, ()))
+            batch = yield from read_files(self.index, todo, max_bytes, deep, restless, written)
             yield from self._save(batch)
 
     def _save(self, batch: FileBatch) -> Iterator[None]:
@@ -170,6 +171,9 @@ class _Batches:
         self.report.chunks_added += len(changes.added)
         self.report.chunks_dropped += len(changes.dropped)
         self.saved += changes.saved
+        if not {number for number, _ in self.behind.added}.isdisjoint(changes.dropped):
+            # A text that was written over already.
+            self._follow()
         self.behind.added += changes.added
         self.behind.dropped += changes.dropped
         if len(self.behind.added) >= MOST_BEHIND:

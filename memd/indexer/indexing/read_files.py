@@ -7,10 +7,11 @@ import os
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os.path import isfile
+from pathlib import Path
 from sqlite3 import Connection
 
 from memd.indexer.indexing.scan import NamesOnDisk, ScanResult, is_memory_path, minute_of, refusal
@@ -19,7 +20,7 @@ from memd.indexer.record.actions import digest_or_none, splice_of
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.store.stores import WorkspaceIndex
-from memd.models import FileStat, Note, is_document
+from memd.models import FileStat, Note, digest_of, is_document
 from memd.notes import documents, read
 from memd.notes.blocks import Pieces
 from memd.notes.documents import read_in_pieces, read_note
@@ -58,6 +59,8 @@ class FileBatch:
     """How many chunks the notes have."""
     known: dict[str, FileRow | None] = field(default_factory=dict)
     """The row that the index knew of each path when it was read."""
+    overwritten: str = ""
+    """The file of `notes` that is as memd left it: somebody wrote over it before it was read."""
 
     def add_old_names(self, index: OwnIndex) -> None:
         """Remove the old names of new files along with them: who lists files while one is renamed may see it twice.
@@ -77,7 +80,8 @@ class FileBatch:
         That a new file went again nobody else may have noted: there was nothing to remove.
         """
         outdated = {path for path, row in self.known.items() if index.files.get(path) != row}
-        outdated |= {path for path in self.notes if not os.path.lexists(index.workspace.root / path)}
+        there = (path for path in self.notes if path != self.overwritten)
+        outdated |= {path for path in there if not os.path.lexists(index.workspace.root / path)}
         self.notes = {path: note for path, note in self.notes.items() if path not in outdated}
         self.rows = [row for row in self.rows if row.path not in outdated]
         self.emptied = [path for path in self.emptied if path not in outdated]
@@ -107,13 +111,16 @@ Restless = Callable[[str, int], bool] | None
 """Says of a path and its mtime whether it is still being written and waits; None: nothing waits."""
 
 
-def read_files(index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool, restless: Restless) -> Pieces[FileBatch]:
+def read_files(
+    index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool, restless: Restless, written: Container[str] = ()
+) -> Pieces[FileBatch]:
     """Take paths and read them, up to about `MOST_CHUNKS` chunks.
 
-    With `deep` also files with an unchanged text are parsed; `restless` ones are left for later.
+    With `deep` also files with an unchanged text are parsed; `restless` ones are left for later. Of the `written`, what
+    memd wrote and others wrote over comes first: it becomes a version all the same.
     """
     batch, names = FileBatch(), NamesOnDisk(index.workspace)
-    while paths and batch.chunks < MOST_CHUNKS:
+    while paths and batch.chunks < MOST_CHUNKS and not batch.overwritten:
         path = paths.popleft()
         known = batch.known[path] = index.files.get(path)
         file = index.workspace.root / path
@@ -127,23 +134,39 @@ def read_files(index: OwnIndex, paths: deque[str], max_bytes: int, deep: bool, r
             content = None
         except UnreadableFile as error:
             # What is known of it stays, and it is tried again.
-            unknown = FileRow(0, path, -1, 0, 0, 0, "", True, "")
-            batch.rows.append(replace(known or unknown, racy=True, problem=f"unreadable: {error}"))
+            batch.rows.append(replace(known or _unseen(path), racy=True, problem=f"unreadable: {error}"))
             continue
         except SkippedFile as error:
-            batch.rows.append(_skipped(index, path, str(error)))
+            batch.rows.append(_skipped(file, path, str(error)))
             batch.emptied.append(path)
             continue
+        if path in written and (lost := _overwritten(index, path, content)) is not None:
+            batch.overwritten, content = path, lost
+            paths.appendleft(path)
         if content is None:
             batch.removed += [path] if known is not None else []
             if is_document(path):
                 documents.forget(file)
-        elif restless is not None and restless(path, content.stat.mtime_ns):
+        elif restless is not None and restless(path, content.stat.mtime_ns) and not batch.overwritten:
             batch.restless.append(path)
         else:
             yield from _add(index, batch, path, content, deep)
         yield
     return batch
+
+
+def _overwritten(index: OwnIndex, path: str, now: FileContent | None) -> FileContent | None:
+    """A file as memd left it, where it is something else by now and was not read in between."""
+    known = index.files.get(path)
+    splices = actions.done_since(index.reader, index.id, path, known.digest if known else None)
+    if not splices or splices[-1].after == (now.digest if now else None):
+        return None
+    data = (copy_of(index.reader, known.id) if known else None) or b""
+    for splice in splices:
+        data = actions.redo_splice(splice, data)
+    digest = digest_of(data)
+    seen = now.stat if now else FileStat(0, time.time_ns(), 0, 0)
+    return FileContent(data, seen, digest) if digest == splices[-1].after else None
 
 
 def _admitted(index: OwnIndex, path: str, names: NamesOnDisk) -> bool:
@@ -171,10 +194,14 @@ def _add(index: OwnIndex, batch: FileBatch, path: str, content: FileContent, dee
     batch.chunks += sum(len(memory.chunks) for memory in note.memories)
 
 
-def _skipped(index: OwnIndex, path: str, why: str) -> FileRow:
+def _skipped(file: Path, path: str, why: str) -> FileRow:
     with suppress(OSError):
-        return FileRow(0, path, *FileStat.of((index.workspace.root / path).stat()), "", False, why)
-    return FileRow(0, path, -1, 0, 0, 0, "", True, why)
+        return FileRow(0, path, *FileStat.of(file.stat()), "", False, why)
+    return replace(_unseen(path), problem=why)
+
+
+def _unseen(path: str) -> FileRow:
+    return FileRow(0, path, -1, 0, 0, 0, "", True, "")
 
 
 # --- copies -------------------------------------------------------------------------------------------------

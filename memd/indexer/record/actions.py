@@ -207,13 +207,32 @@ def keep_splice(connection: Connection, action: int, nth: int, splice: Splice) -
 
 def splices_of(connection: Connection, action: int) -> list[Splice]:
     """The splices of an action, in order."""
-    rows = connection.execute("SELECT * FROM splices WHERE action = ? ORDER BY nth", (action,))
-    packed = (Splice(**{field.name: row[field.name] for field in fields(Splice)}) for row in rows)
-    return [replace(one, removed=zlib.decompress(one.removed), inserted=zlib.decompress(one.inserted))
-            for one in packed]  # fmt: skip
+    return list(map(_unpacked, connection.execute("SELECT * FROM splices WHERE action = ? ORDER BY nth", (action,))))
+
+
+def done_since(connection: Connection, workspace: int, path: str, digest: str | None) -> list[Splice]:
+    """What memd did to a file since that had a digest, one upon the other; nothing where others came in between."""
+    found: list[Splice] = []
+    for splice in map(_unpacked, connection.execute(SQL["done_to"], (workspace, path))):
+        if splice.after == digest or (found and splice.after != found[0].before):
+            break
+        found.insert(0, splice)
+        if splice.before == digest:
+            return found
+    return []
+
+
+def _unpacked(row: Row) -> Splice:
+    packed = Splice(**{field.name: row[field.name] for field in fields(Splice)})
+    return replace(packed, removed=zlib.decompress(packed.removed), inserted=zlib.decompress(packed.inserted))
 
 
 # --- undoing ------------------------------------------------------------------------------------------------
+
+
+def redo_splice(splice: Splice, data: bytes) -> bytes:
+    """The file with the splice, of the bytes that it had before."""
+    return data[: splice.start] + splice.inserted + data[splice.start + len(splice.removed) :]
 
 
 def undo_splice(splice: Splice, data: bytes | None) -> bytes | None:

@@ -6,6 +6,10 @@ INSERT INTO actions (at, workspace, who, what, key, request, state, detail) VALU
 SELECT a.id, a.who, s."after", s.inserted, s.removed FROM splices s CROSS JOIN actions a ON a.id = s.action
 WHERE a.workspace = ? AND s.path = ? AND a.at >= ? AND a.state <> 'failed' ORDER BY a.id DESC LIMIT 200
 
+-- name: done_to
+SELECT s.* FROM splices s CROSS JOIN actions a ON a.id = s.action
+WHERE a.workspace = ? AND s.path = ? AND a.state = 'done' ORDER BY a.id DESC, s.nth DESC
+
 -- name: rewrote
 SELECT 1 FROM splices s CROSS JOIN actions a ON a.id = s.action
 WHERE a.workspace = ? AND s.path = ? AND s."after" = ? AND a.state <> 'failed'

@@ -221,8 +221,7 @@ def _intended(index: OwnIndex, splice: actions.Splice) -> tuple[bytes, str | Non
     data = _bytes(index, splice)
     if actions.digest_or_none(data) != splice.before:
         return b"", splice.after
-    old = data or b""
-    return old[: splice.start] + splice.inserted + old[splice.start + len(splice.removed) :], splice.after
+    return actions.redo_splice(splice, data or b""), splice.after
 
 
 def _folders(index: OwnIndex) -> list[Path]:
