@@ -27,8 +27,6 @@ from memd.models import Answer, Ask, Filters, Hit
 from memd.protocol.methods import search as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS
 
-VERSION_TRIES = 3
-"""How often a memory is looked at until the ledger has the text that the file has."""
 CHECK_SECONDS = 2.0
 """How long an answer without hits waits for files that are not indexed yet."""
 UNCHECKED = "files are still being indexed"
@@ -261,11 +259,12 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
 
 async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
-    for _ in range(VERSION_TRIES):
-        memory, result = await ctx.read_elsewhere(keys.by_key, ctx.stores, indexes, key, ctx.max_bytes)
-        if result["version"] is not None:
-            break
+    about = ctx.stores, indexes, key, ctx.max_bytes
+    memory, result = await ctx.read_elsewhere(keys.by_key, *about)
+    if result["version"] is None:
         await ctx.catch_up()
+        # The writer looks when it has indexed all that it wrote, however fast others write.
+        memory, result = await ctx.write(keys.by_key, *about)
     return memory, result
 
 
