@@ -14,7 +14,7 @@ from memd.indexer.language.times import nearness
 from memd.indexer.language.words import words
 from memd.indexer.query import lookup
 from memd.indexer.query.meaning import QuestionVector
-from memd.indexer.query.wording import WordMatches
+from memd.indexer.query.wording import Docs, Floats, WordMatches
 from memd.indexer.store.columns import ChunkColumns, ChunkPlace
 from memd.indexer.store.mirror import Ids
 from memd.indexer.store.postings import Postings
@@ -28,6 +28,9 @@ NEAREST = 50
 
 DEPTH_DATED = 200
 """The same for a question that names a time: a chunk of the right day may be far down by its words."""
+
+SOME = 8_192
+"""So many documents tell how much the best of all earn at least."""
 
 NAME_LETTERS = 4
 MOST_NAMED = 50
@@ -175,16 +178,27 @@ def _in_order(text: str, phrase: Phrase) -> bool:
 
 def _by_words(matches: WordMatches, depth: int, among: Ids | None) -> list[int]:
     """The chunks that earn most from the question's words; those that have them as they are written come first."""
-    earned, chunks = matches.earned.copy(), matches.postings.chunks
-    earned[matches.written] += 1.0
-    docs = np.flatnonzero(earned != 0)
-    if among is not None:
+    earned, written, chunks = matches.earned, matches.written, matches.postings.chunks
+    if among is None:
+        docs = _best_of(earned, depth)
+    else:
+        docs = np.flatnonzero(earned != 0)
         docs = docs[np.isin(chunks[docs], among)]
-    if len(docs) > depth:
-        docs = docs[earned[docs] >= np.partition(earned[docs], len(docs) - depth)[len(docs) - depth]]
-    order = docs[np.lexsort((chunks[docs], -earned[docs]))][:depth]
+        docs = docs[_best_of(earned[docs], depth)]
+        written = written[np.isin(chunks[written], among)]
+    docs = np.union1d(docs, written) if len(written) else docs
+    gains = earned[docs] + np.isin(docs, written)
+    order = docs[np.lexsort((chunks[docs], -gains))][:depth]
     best: list[int] = chunks[order].tolist()
     return best
+
+
+def _best_of(earned: Floats, count: int) -> Docs:
+    """The places of what earns something, at least so many of the best."""
+    # Of some of them the last that is wanted earns no more than that of all.
+    some = earned[:: 1 + len(earned) // SOME]
+    least = np.partition(some, -count)[-count] if len(some) > count else 0.0
+    return np.flatnonzero(earned >= least) if least else np.flatnonzero(earned != 0)
 
 
 def _by_name(index: WorkspaceIndex, question: ParsedQuestion, among: Ids | None) -> list[int]:

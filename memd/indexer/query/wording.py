@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,9 @@ MOST_PARTS, MOST_PARTS_ONLY = 20, 50
 MOST_SPELLINGS = 2
 MOST_TRIED = 16
 """Words that are looked for in near spellings: a pasted page of unknown words is no typing error."""
+
+SPARSE = 12
+"""Where fewer than this share of the documents have a word, they are sorted rather than marked among all."""
 
 MOST_WHOLE = 100
 """If so many chunks have the whole word, those that have it only as a part are not needed."""
@@ -176,7 +180,8 @@ class WordMatches:
         by_doc = np.zeros(self.postings.size)
         for match in self.matches:
             by_doc[match.docs] += match.share * match.idf * dampened(match.often)
-        return by_doc / self.most
+        by_doc /= self.most
+        return by_doc
 
     def damped(self, match: WordMatch, chunks: Sequence[int]) -> Floats:
         """The gain of some chunks from one word, before it is weighed by how rare that is."""
@@ -304,6 +309,20 @@ class WordMatches:
         return total / self.most
 
 
+def summed(lists: Sequence[tuple[NDArray[Any], NDArray[Any]]], size: int) -> tuple[Docs, NDArray[Any]]:
+    """The documents, of so many in all, that stand in any of some lists, in order, and the sum of their values."""
+    if len(lists) < 2:
+        return next(((docs.astype(np.int64), values) for docs, values in lists), (np.zeros(0, np.int64), np.zeros(0)))
+    docs, values = (np.concatenate(some) for some in zip(*lists, strict=True))
+    if len(docs) * SPARSE < size:
+        known, at = np.unique(docs, return_inverse=True)
+        return known.astype(np.int64), np.bincount(at, values)
+    by_doc = np.bincount(docs, values, size)
+    # Of truth values: those that are not zero are found five times faster than among numbers.
+    known = np.flatnonzero(by_doc != 0)
+    return known, by_doc[known]
+
+
 def _often_at(match: WordMatch, docs: Docs) -> Floats:
     """How often each of `docs` has the word."""
     place = places_in(match.docs, docs)
@@ -325,27 +344,32 @@ def match_words(postings: Postings, words: Sequence[Word], prefixes: Sequence[Se
     return found
 
 
-def as_written(postings: Postings, words: Iterable[Word]) -> Docs:
+def as_written(postings: Postings, words: Sequence[Word]) -> Docs:
     """The documents that have every word as it is written; where none has, with the headings above. None for no words.
 
     A heading stands above many: beside a text that has all the words, those are not what was asked for.
     """
-    # Nearly every document has the small words: they are looked up only for what has the others.
-    ordered = sorted(words, key=is_small)
-    itself = _having(postings, ordered, ("text",))
-    return itself if len(itself) else _having(postings, ordered, ("text", "heading"))
+    itself = _having(postings, words, ("text",))
+    return itself if len(itself) else _having(postings, words, ("text", "heading"))
 
 
 def _having(postings: Postings, words: Sequence[Word], places: Sequence[str]) -> Docs:
     """The documents that have every word in one of these places."""
+
+    def lists(word: Word) -> list[PostingList]:
+        text = [postings.of("exact" if word.plain == word.exact[0] else "body", word.plain)] if "text" in places else []
+        return text + ([postings.of("heading", word.terms[0])] if "heading" in places else [])
+
+    def frequency(word: Word) -> float:
+        # Nearly every document has the small words: they are looked up only for what has the others.
+        return math.inf if is_small(word) else sum(len(held.docs) for held in lists(word))
+
     docs: Docs | None = None
-    for word in words:
-        held = np.zeros(postings.size, bool)
-        if "text" in places:
-            held[postings.of("exact" if word.plain == word.exact[0] else "body", word.plain).docs] = True
-        if "heading" in places:
-            held[postings.of("heading", word.terms[0]).docs] = True
-        docs = np.flatnonzero(held) if docs is None else docs[held[docs]]
+    for word in sorted(words, key=frequency):
+        if docs is None:
+            docs, _ = summed([(held.docs, held.weights) for held in lists(word)], postings.size)
+        else:
+            docs = docs[np.any([places_in(held.docs, docs) >= 0 for held in lists(word)], axis=0)]
         if not len(docs):
             break
     return np.zeros(0, np.int64) if docs is None else docs
@@ -468,17 +492,7 @@ def _occurrences(
     """The documents that have any of some terms, and how often, adjusted for length and with headings counted more."""
     wanted = [*((name, term) for name in fields for term in terms), *(("exact", form) for form in exact)]
     lists = [(name, held) for name, term in wanted if len((held := postings.of(name, term)).docs)]
-    if not lists:
-        return np.zeros(0, np.int64), np.zeros(0)
-    if len(lists) == 1:
-        name, held = lists[0]
-        return held.docs.astype(np.int64), _often(postings, name, held)
-    by_doc = np.zeros(postings.size)
-    for name, held in lists:
-        by_doc[held.docs] += _often(postings, name, held)
-    # Of truth values: those that are not zero are found five times faster than among numbers.
-    docs = np.flatnonzero(by_doc != 0)
-    return docs, by_doc[docs]
+    return summed([(held.docs, _often(postings, name, held)) for name, held in lists], postings.size)
 
 
 def _often(postings: Postings, name: str, held: PostingList) -> Floats:
