@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memd.daemon.serving.mcp_sessions import SessionIdentity
-from memd.errors import ContextMismatch, Proposed, Refused, SecretFound
+from memd.errors import ContextMismatch, Proposed, Refused, SecretFound, VersionConflict
 from memd.protocol.client import Client
 from tests.agents import NAME, agent, played, text_of
 from tests.conftest import Home, write_notes
@@ -274,3 +274,16 @@ def test_a_proposal_outlives_the_daemon_and_is_carried_out_once(home: Home, work
         result = person.proposal_accept(row["proposal"])["result"]
         assert result["version"] == 1 and person.proposal_list()["proposals"] == []
         assert person.get("rights")["written_by"] == ["mcp:unknown"]
+
+
+def test_a_proposal_does_not_overwrite_what_was_written_meanwhile(cautious: Client, workspace: Path) -> None:
+    cautious.put("rights", "ask first", ns="agent")
+    with pytest.raises(Proposed):
+        cautious.put("rights", POISON, ns="agent", who="mcp:unknown")
+    file = workspace / "memory/topics/rights.md"
+    file.write_text("ask twice\n")
+    cautious.sync()
+    with pytest.raises(VersionConflict, match="`rights` is at version 2, not 1"):
+        cautious.proposal_accept(1)
+    assert file.read_text() == "ask twice\n"
+    assert cautious.proposal_reject(1)["proposal"]["params"]["if_version"] == 1

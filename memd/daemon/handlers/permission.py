@@ -4,17 +4,20 @@ are carried out at once and whose wait for a person, as `server.trust` says.
 The latter keeps an agent that was misled from writing down what it was told to. It does not stop a program of the same
 user, which can say that it is anyone."""
 
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from memd.daemon.handlers.handler_context import HandlerContext, Result
 from memd.daemon.serving.server import ClientConnection
-from memd.errors import Proposed, Refused
+from memd.errors import MemdError, Proposed, Refused
 from memd.indexer.record import actions, history
+from memd.indexer.views import keys, topics
 from memd.models import JsonObject
 from memd.notes import secrets
 from memd.protocol.methods.base import Asking, Method, Signed, parameters_of
+from memd.protocol.methods.memories import PutRequest
 from memd.protocol.methods.proposals import Deciding
 
 ADD = "workspace.add"
@@ -91,6 +94,13 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
+    if isinstance(request, PutRequest) and request.text is not None and request.if_version is None:
+        # What the author means to replace: what others write there meanwhile is not overwritten unread.
+        await ctx.catch_up()
+        with suppress(MemdError):
+            layout = topics.layout(index)
+            target = await ctx.read(keys.existing_or_new, ctx.stores, index, request.key, layout)
+            kept["if_version"] = target.version
     proposal = index.id, request.who, method.name, kept
     number = await ctx.write(ctx.stores.ledger.transact, actions.add_proposal, *proposal)
     why = f"it is not written yet: as proposal {number} it waits until a person accepts it"
