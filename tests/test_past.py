@@ -236,6 +236,17 @@ def test_a_file_deleted_in_an_editor_comes_back_byte_for_byte(client: Client, wo
         client.restore(path=DAY)
 
 
+def test_undo_takes_back_the_restore_of_a_file_and_no_earlier_change(client: Client, workspace: Path) -> None:
+    client.put(GARDEN, "Three pear trees.")
+    (workspace / TOPIC).unlink()
+    client.sync()
+    restored = client.restore(path=TOPIC)
+    assert client.undo()["undid"]["action"] == restored["action"]
+    assert not (workspace / TOPIC).exists() and "pear" in (workspace / DAY).read_text()
+    assert client.undo()["undid"]["what"] == "put"
+    assert (workspace / DAY).read_text() == NOTES[DAY]
+
+
 def test_a_file_that_was_emptied_comes_back(client: Client, workspace: Path) -> None:
     (workspace / DAY).write_text("")
     client.sync()

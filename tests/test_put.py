@@ -563,6 +563,16 @@ def test_a_tag_is_renamed_everywhere_as_one_action(home: Home, memory: Client, w
     assert {file: file.read_bytes() for file in files} == before
 
 
+@pytest.mark.parametrize("tag", ["Übung", "Дача", "Éclair", "İstanbul", "garten"])
+def test_a_tag_is_found_by_every_filter_in_any_case_and_script(memory: Client, workspace: Path, tag: str) -> None:
+    (workspace / "memory/piano.md").write_text(f"---\ntags: [{tag}, work]\n---\nPiano practice.\n")
+    memory.sync()
+    for asked in (tag, f"#{tag}", tag.replace("Ü", "ü").replace("Д", "д").replace("É", "é").upper()[:1] + tag[1:]):
+        assert [hit["path"] for hit in memory.query(f"tag:{asked}")["hits"]] == ["memory/piano.md"], asked
+        assert [hit["path"] for hit in memory.query("piano", tags=[asked])["hits"]] == ["memory/piano.md"]
+        assert [one["path"] for one in memory.list(tags=[asked])["memories"]] == ["memory/piano.md"]
+
+
 def test_a_tag_is_taken_away(memory: Client, workspace: Path) -> None:
     memory.tag_rm("style")
     assert (workspace / "MEMORY.md").read_text() == NOTES["MEMORY.md"].replace(" #style", "")

@@ -279,3 +279,12 @@ def test_a_match_in_code_alone_is_weak_for_a_question_in_prose(tmp_path: Path):
 
 def test_today_is_the_day_of_these_questions():
     assert TODAY.isoformat().startswith("2026-02")
+
+
+@pytest.mark.parametrize("asked", ["Huseyin Bey", "hüseyin bey", "cafe creme", "Café Crème"])
+def test_a_phrase_is_found_with_and_without_accents(tmp_path: Path, asked: str):
+    lab = Lab(tmp_path)
+    lab.add({"memory/a.md": "Hüseyin Bey has the key. Café Crème is open.\n", "memory/b.md": "The key is lost.\n"})
+    assert [hit.path for hit in lab.ask(f'"{asked}"', mode="text").hits] == ["memory/a.md"]
+    assert [hit.path for hit in lab.ask(f'key -"{asked}"', mode="text").hits] == ["memory/b.md"]
+    lab.close()

@@ -27,6 +27,7 @@ from memd.indexer.language.words import (
     Word,
     composed,
     distinct_terms,
+    folded,
     is_english,
     is_small,
     telling_words,
@@ -188,8 +189,9 @@ def phrase(text: str) -> Phrase:
 
 
 def phrase_forms(cut: Iterable[Word]) -> tuple[str, ...]:
-    """Every word as written; in a script without spaces the pairs, each of which holds the next one's first half."""
-    return tuple(word.plain for word in cut)
+    """Every word as written, but for accents; in a script without spaces the pairs, each of which holds the next one's
+    first half."""
+    return tuple(folded(word.plain) for word in cut)
 
 
 def narrow(one: Filters, other: Filters) -> Filters:

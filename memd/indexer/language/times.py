@@ -8,7 +8,7 @@ parsedatetime: 40 ms and 0.15 ms, unmaintained); datefinder and fast-parse-time 
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from memd.indexer.language import dates
@@ -53,7 +53,8 @@ def spans(text: str, now: date, language: str | None = None) -> list[TimeSpan]:
     for cues, read, pattern in dates.rules_for(text, low, language):
         if not cues or any(cue in low for cue in cues):
             atoms += _read(pattern, read, text, low, now, atoms)
-    return _joined(sorted(atoms, key=lambda span: span.start), text, low, now) if atoms else []
+    atoms.sort(key=lambda span: span.start)
+    return _joined(_with_weekdays(atoms, text, low), text, low, now) if atoms else []
 
 
 def single(text: str, now: date) -> TimeSpan | None:
@@ -133,6 +134,8 @@ def _read(
     return atoms
 
 
+BESIDE = re.compile(r"[\s,.(（]*(?:(?:the|den|der|dem|le|il|el)\s+)?")
+"""What may stand between a weekday and its date."""
 LEAD, NTH, JOINT, AND, ALONE = map(ENGLISH.pattern, ("lead", "nth", "joint", "and", "alone"))
 
 
@@ -158,6 +161,19 @@ def _joined(atoms: list[TimeSpan], text: str, low: str, now: date) -> list[TimeS
         joined = [earlier for earlier in joined if earlier.end <= span.start]
         joined.append(span)
     return joined
+
+
+def _with_weekdays(atoms: list[TimeSpan], text: str, low: str) -> list[TimeSpan]:
+    """The expressions, each date as one with the weekday beside it: "Monday, 6 October 2025", "2025-10-06 (Mon)"."""
+    whole = list[TimeSpan]()
+    for atom in atoms:
+        days = [one for one in (*whole[-1:], atom) if one.first == one.last]
+        dated = [one for one in days if any(map(str.isdigit, one.text))]
+        if len(days) == 2 and len(dated) == 1 and BESIDE.fullmatch(low, whole[-1].end, atom.start):
+            start = whole.pop().start
+            atom = replace(dated[0], text=text[start : atom.end], start=start, end=atom.end)
+        whole.append(atom)
+    return whole
 
 
 def _range(one: TimeSpan, other: TimeSpan, text: str, start: int) -> TimeSpan:

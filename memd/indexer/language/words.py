@@ -174,7 +174,7 @@ def _indexed_as(plain: str, language: str) -> list[str]:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _marked_stem(plain: str, language: str) -> str:
-    stem = _fold(STEMMERS[language](plain)) if plain.isalpha() else ""
+    stem = folded(STEMMERS[language](plain)) if plain.isalpha() else ""
     return f"{language}{STEM_OF}{stem}" if stem and stem != _term(plain) else ""
 
 
@@ -254,15 +254,16 @@ def _plain(token: str) -> str:
 @lru_cache(maxsize=MOST_KNOWN)
 def _term(plain: str) -> str:
     """Accents folded; English words by their stem."""
-    folded = _fold(plain)
-    return _stem(folded) if folded.isascii() and folded.isalpha() else folded
+    bare = folded(plain)
+    return _stem(bare) if bare.isascii() and bare.isalpha() else bare
 
 
 FOLDED = str.maketrans(TABLES["folded"])
 """Letters that Unicode does not take apart."""
 
 
-def _fold(text: str) -> str:
+def folded(text: str) -> str:
+    """A text without accents."""
     if text.isascii():
         return text
     return composed(re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", text)).translate(FOLDED))

@@ -131,6 +131,7 @@ class Ledger:
             if self.copy is None:
                 self.confirm_place()
             connection.row_factory = sqlite3.Row
+            connection.create_function("casefold", 1, str.casefold, deterministic=True)
             for pragma in (*self.pragmas, "temp_store = MEMORY"):
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:

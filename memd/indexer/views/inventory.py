@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
 
@@ -106,7 +105,7 @@ def entries(
     days: tuple[str, str] | None = None,
 ) -> list[InventoryRow]:  # fmt: skip
     """The memories of a workspace that pass the filters; with `ids` only those, with `days` only of that span."""
-    clause, values = lookup.conditions(replace(filters, tags=()), expired=True)
+    clause, values = lookup.conditions(filters, expired=True)
     clause += "" if ids is None else " AND m.id IN (SELECT value FROM json_each(:ids))"
     # The index has the days: reading every memory for its own would take twenty times as long.
     within = "SELECT id FROM memories WHERE workspace = :workspace AND date BETWEEN :first AND :last"
@@ -116,11 +115,8 @@ def entries(
     columns = "m.heading, m.start_line, m.end_line, m.digest, m.kind, m.tier, m.role, m.date, m.tags"
     columns += f", NOT {lookup.ALIVE} AS expired"
     clause = f"m.workspace = :workspace AND m.deleted IS NULL{clause}"
-    # Not by SQLite, which folds only the case of ASCII letters.
-    wanted = {tag.lstrip("#").lower() for tag in filters.tags}
     keyed = lookup.keyed_rows(connection, columns, clause, values)
-    found = (InventoryRow(row, index, key, row["date"]) for key, row in keyed)
-    return [one for one in found if not wanted or wanted <= {str(tag).lower() for tag in json.loads(one.row["tags"])}]
+    return [InventoryRow(row, index, key, row["date"]) for key, row in keyed]
 
 
 def newest(

@@ -34,12 +34,14 @@ SELECT v.number, v.digest, v.path, m.slug FROM versions v JOIN memories m ON m.i
 WHERE v.at = ? AND m.workspace = ? AND v.who = 'editor' AND v.action IS NULL ORDER BY v.path, m.start_line
 
 -- name: action
--- The one with a number; without a number, the last change that someone made and nobody undid.
+-- The one with a number; without a number, the last change that someone made and nobody undid. To bring back what an
+-- editor removed is such a change, though it is written down as an undo.
 SELECT a.*,
   EXISTS (SELECT 1 FROM splices s WHERE s.action = a.id) AS spliced,
   EXISTS (SELECT 1 FROM shifts h WHERE h.action = a.id) AS shifted
 FROM actions a WHERE a.workspace AMONG :workspaces AND (a.id = :id OR (
-  :id = 0 AND a.who = :who AND a.who NOT LIKE 'job:%' AND a.who <> 'editor' AND a.what <> 'undo'
+  :id = 0 AND a.who = :who AND a.who NOT LIKE 'job:%' AND a.who <> 'editor'
+  AND (a.what <> 'undo' OR 'editor' = (SELECT who FROM actions WHERE id = CAST(a.key AS INTEGER)))
   AND a.state = 'done' AND a.undone IS NULL AND (spliced OR shifted)
 )) ORDER BY a.id DESC LIMIT 1
 
