@@ -145,6 +145,30 @@ def test_writes_go_where_the_workspace_keeps_such_things(
     assert (layout.daily_note("D"), layout.long_term, layout.role("r")) == (daily, long_term, role)
 
 
+NEW_DAYS = [f"Daily/2026-10-{day:02}.md" for day in range(1, 32)]
+OLD_DAYS = [f"Old/2020-{month:02}-{day:02}.md" for month in range(1, 13) for day in range(1, 20)]
+
+
+@pytest.mark.parametrize(
+    ("known", "day", "note"),
+    [
+        # The note of the day is there.
+        (["Daily/2026-11-19.md", "Archive/2025-01-01.md", "Archive/2025-01-02.md"], "2026-11-19", "Daily/2026-11-19.md"),
+        # Where those next to it are, however many are elsewhere.
+        ([*NEW_DAYS, *OLD_DAYS], "2026-11-19", "Daily/2026-11-19.md"),
+        ([*NEW_DAYS, *OLD_DAYS], "2020-03-30", "Old/2020-03-30.md"),
+        # By year and month.
+        (["J/2025/10/2025-10-30.md", "J/2025/10/2025-10-31.md", "J/2025/09/2025-09-01.md"], "2026-01-02",
+         "J/2026/01/2026-01-02.md"),
+        (["J/2025-10/2025-10-30.md"], "2025-11-02", "J/2025-11/2025-11-02.md"),
+        # The team's are changed by review.
+        (["team/2026-11-19.md"], "2026-11-19", "memory/2026-11-19.md"),
+    ],
+)  # fmt: skip
+def test_a_daily_note_is_that_of_the_day_or_beside_those_next_to_it(known: list[str], day: str, note: str) -> None:
+    assert layout_of(known).daily_note(day) == note
+
+
 def test_a_workspace_with_a_daily_folder_gets_its_note_there(home: Home) -> None:
     root = home.path.parent / "ghost"
     (root / "daily").mkdir(parents=True)

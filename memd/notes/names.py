@@ -3,6 +3,7 @@
 import re
 import tomllib
 import unicodedata
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -139,6 +140,9 @@ KNOWLEDGE = ".ai-knowledge"
 INDEX = f"{KNOWLEDGE}/index.mdk"
 BUS = ".muxcode/memory"
 DATED = len("2026-02-07.md")
+AROUND = 30
+"""So many notes before a day, and after it, show where its own belongs."""
+YEAR, MONTH = "{year}", "{month}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,9 @@ class Layout:
     """The places of one workspace, relative to it."""
 
     daily: str = "memory"
+    """The folder of the first daily note."""
+    days: tuple[tuple[str, str], ...] = ()
+    """Every day that has a note, in order, and the folder of it."""
     long_term: str = "MEMORY.md"
     topics: str = "memory/topics"
     topic_suffix: str = ".md"
@@ -154,7 +161,14 @@ class Layout:
     roles: str = "memory/roles"
 
     def daily_note(self, day: str) -> str:
-        return f"{self.daily}/{day}.md" if self.daily else f"{day}.md"
+        """The note of a day; a new one stands where most of those stand that are next to it in time."""
+        at = bisect_left(self.days, (day, ""))
+        near = self.days[max(0, at - AROUND) : at + AROUND]
+        patterns = Counter(_pattern(folder, known) for known, folder in reversed(near))
+        folder = _in_month(_most(patterns, self.daily), day)
+        there = [one for known, one in near if known == day]
+        folder = there[0] if there and folder not in there else folder
+        return f"{folder}/{day}.md" if folder else f"{day}.md"
 
     def topic(self, name: str) -> str:
         return f"{self.topics}/{name}{self.topic_suffix}"
@@ -171,15 +185,18 @@ def layout_of(paths: Iterable[str]) -> Layout:
 @lru_cache(maxsize=8)
 def _layout(paths: frozenset[str]) -> Layout:
     # Cached: every write needs it, and a workspace may have thousands of files.
-    folders, tops = defaultdict[str, Counter[str]](Counter), set()
+    folders, tops, days = defaultdict[str, Counter[str]](Counter), set(), list[tuple[str, str]]()
     for path in sorted(path for path in paths if not path.startswith(f"{TEAM}/")):
         folder, _, name = path.rpartition("/")
         tops.add(path[: path.find("/") + 1] if not path.startswith(BUS) else BUS)
-        folders[_kind(folder, name)][folder] += 1
+        if (kind := _kind(folder, name)) == "daily":
+            days.append((name[:-3], folder))
+        folders[kind][folder] += 1
     knowledge = f"{KNOWLEDGE}/" in tops
     kept = f"{min(folders['long_term'], key=len)}/MEMORY.md".lstrip("/") if folders["long_term"] else "MEMORY.md"
     return Layout(
-        daily=_most(folders["daily"], "daily" if "daily/" in tops else "memory"),
+        daily="daily" if "daily/" in tops else "memory",
+        days=tuple(sorted(days)),
         long_term=kept,
         topics=KNOWLEDGE if knowledge else _most(folders["topics"], "memory/topics"),
         topic_suffix=".mdk" if knowledge else ".md",
@@ -199,6 +216,16 @@ def _kind(folder: str, name: str) -> str:
     if len(name) == DATED and DATE.fullmatch(name[:-3]):
         return "daily"
     return "shared" if name == "shared.md" and folder else ""
+
+
+def _pattern(folder: str, day: str) -> str:
+    """A folder of daily notes without the year and the month that it is of: `2026/02`, `2026-02`."""
+    names = {day[:4]: YEAR, day[:7]: f"{YEAR}-{MONTH}", day[5:7]: MONTH}
+    return "/".join(names.get(part, part) for part in folder.split("/"))
+
+
+def _in_month(pattern: str, day: str) -> str:
+    return pattern.replace(YEAR, day[:4]).replace(MONTH, day[5:7])
 
 
 def _most(found: Counter[str], default: str) -> str:
