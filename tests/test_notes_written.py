@@ -153,7 +153,7 @@ OLD_DAYS = [f"Old/2020-{month:02}-{day:02}.md" for month in range(1, 13) for day
     ("known", "day", "note"),
     [
         # The note of the day is there.
-        (["Daily/2026-11-19.md", "Archive/2025-01-01.md", "Archive/2025-01-02.md"], "2026-11-19", "Daily/2026-11-19.md"),
+        (["Daily/2026-11-19.md", "Old/2025-01-01.md", "Old/2025-01-02.md"], "2026-11-19", "Daily/2026-11-19.md"),
         # Where those next to it are, however many are elsewhere.
         ([*NEW_DAYS, *OLD_DAYS], "2026-11-19", "Daily/2026-11-19.md"),
         ([*NEW_DAYS, *OLD_DAYS], "2020-03-30", "Old/2020-03-30.md"),
