@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import memd
 from memd.cli.commands import server
 from memd.errors import MemdError, UsageError
 from memd.protocol.client import Client
-from tests.conftest import PATIENCE, ROOT, write_notes
+from tests.conftest import PATIENCE, ROOT, Home, write_notes
 from tests.test_cli import as_json, on_terminal
 from tests.test_past import holders
 
@@ -625,3 +626,24 @@ def test_a_directory_that_has_everything_in_it_is_no_workspace(home, workspace):
     assert home.run("add", str(workspace), "--no-wait").returncode == 0
     with pytest.raises(UsageError, match="memd's state"):
         Client(home.socket).workspace_add(str(home.path), ns="all", wait=False)
+
+
+def test_a_removed_workspace_is_closed_to_tokens_and_comes_back_as_it_was(home: Home, tmp_path: Path) -> None:
+    root = write_notes(tmp_path / "my vault & co", {"a.md": "Alpha.\n"})
+    home.run("add", str(root), "--glob", "**/*.md", "--ns", "vault")
+    home.run("token", "add", "anna", "--ns", "vault", "--read")
+    removed = home.run("remove", "vault")
+    assert "the token anna no longer opens it" in removed.stderr
+    assert "anna" not in home.run("token", "list").stdout
+    again = re.search(r"kept for: memd (.*?); to forget", removed.stderr)
+    assert again and again[1] == f"add '{root}' --glob '**/*.md'"
+    home.run(*shlex.split(again[1]))
+    with home.wait() as client:
+        assert [row["path"] for row in client.list()["memories"]] == ["a.md"]
+
+
+@pytest.mark.parametrize("since", ["2026-02-15T00:00", "99T99", "2026-13-45T00:00", "2026-02-30"])
+@pytest.mark.parametrize("command", ["log", "list", "timeline", "query ErsatzTV"])
+def test_a_date_with_a_time_or_none_at_all_is_refused(memory: Client, home: Home, command: str, since: str) -> None:
+    refused = home.run(*command.split(), "--since", since)
+    assert refused.returncode == 2 and f"must be a date such as 2026-02-15 or 2026-02, not '{since}'" in refused.stderr

@@ -20,6 +20,7 @@ from memd.daemon.process.health import Health
 from memd.daemon.writer.queue import Batch
 from memd.daemon.writer.tasks import scan_workspaces
 from memd.daemon.writer.worker import Worker
+from memd.errors import NotFound
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import MOST_SAVED
 from memd.indexer.indexing.ingest import PLAIN, SETTLED, IngestReport
@@ -28,6 +29,7 @@ from memd.indexer.indexing.scan import scan
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.models import FileStat
 from memd.notes.documents import read_in_pieces
+from memd.protocol.client import Client
 from tests.conftest import PATIENCE, Home
 from tests.faults.agreement import eventually
 from tests.written import MAX_BYTES, apply, opened, sync
@@ -326,3 +328,9 @@ def test_a_file_that_was_written_a_moment_ago_may_be_half_of_one(place, root: Pa
         assert "memory/fresh.md" in index.files
     finally:
         worker.stop(10)
+
+
+def test_what_memd_keeps_itself_is_never_taken_in(memory: Client, home: Home) -> None:
+    for place in (home.state, home.state / "state.db", home.path):
+        with pytest.raises(NotFound, match="nothing there can be taken in"):
+            memory.ingest(str(place))

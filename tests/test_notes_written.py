@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -647,3 +648,15 @@ def test_the_page_shows_what_is_written(home: Home) -> None:
 def test_the_files_on_the_page_can_be_read(path: str) -> None:
     note = parse(path, FILES[path])
     assert note.memories and not note.warnings
+
+
+def test_who_saves_before_a_list_of_topics_is_told_the_key_that_it_has(client: Client) -> None:
+    client.topic_memorize("deploy", content="hello", summary="s", ns="agent")
+
+    def save(nth: int) -> tuple[str, str]:
+        with Client(client.path) as one:
+            return f"fact {nth}", one.save(f"Heading\n\nfact {nth}", ns="agent")["key"]
+
+    with ThreadPoolExecutor(4) as pool:
+        saved = list(pool.map(save, range(16)))
+    assert all(fact in client.get(key, ns="agent")["text"].splitlines() for fact, key in saved)

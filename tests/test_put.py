@@ -230,6 +230,19 @@ def test_a_request_that_is_sent_twice_is_one_deed(memory: Client, workspace: Pat
     assert memory.rm("deploy", request_id="r-2")["action"] == gone["action"]
 
 
+def test_a_request_id_is_of_one_method_and_one_workspace(memory: Client, workspace: Path, tmp_path: Path) -> None:
+    memory.workspace_add(str(write_notes(tmp_path / "other")), ns="other")
+    first = memory.put("deploy", "one", request_id="r", ns="agent")
+    other = memory.put("deploy", "two", request_id="r", ns="other")
+    assert (other["repeated"], other["ns"]) == (False, "other")
+    assert (tmp_path / "other" / DEPLOY).read_text() == "two\n"
+    assert not memory.note("Walrus.", request_id="r", ns="agent")["repeated"]
+    assert not memory.rm("deploy", request_id="r", ns="other")["repeated"]
+    assert memory.undo(request_id="r", ns="agent")["undid"]["what"] == "note"
+    again = memory.put("deploy", "one", request_id="r", ns="agent")
+    assert again["repeated"] and again["action"] == first["action"]
+
+
 @pytest.mark.parametrize(
     "key", ["../x", "a/b", "a\\b", ".hidden", ".", "x\ny", "2026-02-20", "notes.md", "a.conflict-1"]
 )

@@ -116,6 +116,36 @@ def test_subscriptions_and_watches_of_a_bound_connection_hear_only_their_own(
     assert {event.get("ns") or event["hit"]["ns"] for event in heard} == {"agent"}
 
 
+def test_a_folder_around_another_workspace_or_memds_own_is_not_read_in(agent: Client, home: Home) -> None:
+    around = home.path.parent
+    for place in (around, around / "fox" / "..", home.state, home.path, home.state / "state.db"):
+        with pytest.raises(Refused, match="belongs to another workspace"):
+            agent.ingest(str(place))
+    assert agent.query("plan of the fox", mode="text")["verdict"] != "found"
+
+
+def test_a_bound_connection_ends_with_its_workspace_and_does_not_follow_the_name(person: Client, home: Home) -> None:
+    elsewhere = write_notes(home.path.parent / "elsewhere", {"MEMORY.md": "# Memory\n\n## Plan\n\nAnother plan.\n"})
+    with Client(home.socket, bind="fox") as fox:
+        assert fox.hello()["bound"] == "fox"
+        person.workspace_rm(ns="fox")
+        person.workspace_add(str(elsewhere), ns="fox")
+        for call in (lambda: fox.query("plan"), lambda: fox.note("Mine."), lambda: fox.list()):
+            with pytest.raises(UnknownWorkspace) as told:
+                call()
+            assert "agent" not in f"{told.value} {told.value.hint}"
+    assert person.workspace_rm(ns="fox")["removed"]
+    assert person.workspace_add(str(home.path.parent / "fox"))["added"]
+
+
+def test_the_files_of_others_are_not_told_by_why_not(agent: Client, home: Home) -> None:
+    (home.path.parent / "secret.md").write_text("secret")
+    for file in ("../secret.md", "../nosuch.md", str(home.path.parent / "secret.md"), "/etc/passwd", "/etc/nosuch",
+                 "x" * 300):  # fmt: skip
+        with pytest.raises(NotFound, match="has no file"):
+            agent.why_not(file, 1, "plan")
+
+
 def test_another_action_cannot_be_undone_from_here(agent: Client, person: Client) -> None:
     action = person.note("The fox waits.", title="Waits", ns="fox")["action"]
     with pytest.raises(NotFound, match="no action"):

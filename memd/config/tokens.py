@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from memd.config import paths
@@ -72,6 +72,20 @@ def revoke(name: str) -> AccessToken:
         if name not in tokens:
             raise NotFound(f"there is no token `{name}`", "see which there are: memd token list")
         return tokens.pop(name)
+
+
+def withdraw(ns: str) -> list[str]:
+    """Take a workspace from every token: its name may become another directory's; returns the tokens' names."""
+    if not any(ns in token.ns for token in all_tokens()):
+        return []
+    with _changing() as tokens:
+        having = [token for token in tokens.values() if ns in token.ns]
+        for token in having:
+            left = tuple(one for one in token.ns if one != ns)
+            tokens[token.name] = replace(token, ns=left)
+            if not left:
+                del tokens[token.name]
+    return [token.name for token in having]
 
 
 def all_tokens() -> list[AccessToken]:

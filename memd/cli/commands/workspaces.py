@@ -143,14 +143,18 @@ def _remove_named(client: Client, params: Args, args: Args) -> Result:
 def _show_removed(result: Result, args: Args) -> None:
     """Stops watching a directory; the notes stay, and the history of its memories, unless it is --hard."""
     ns, root = result["ns"], result["root"]
+    for token in result.get("tokens", ()):
+        console.note(f"the token {token} no longer opens it; for a new one: memd token add")
     if args["hard"]:
         console.line(f"{ns} is forgotten, with its history; the notes in {root} were not touched")
         copies = sorted((paths.state_dir() / "backups").glob("*"))
         console.note(*(f"a backup from before still has it: {copy}" for copy in copies))
         return
     console.line(f"{ns} is no longer watched; the notes in {root} were not touched")
-    again = f"memd add {in_shell(root)}"
-    console.note(f"the history of its memories is kept for: {again}; to forget it: memd remove {ns} --hard")
+    globs = result.get("globs", DEFAULT_GLOBS)
+    options = [f"--glob {in_shell(glob)}" for glob in globs if tuple(globs) != DEFAULT_GLOBS]
+    again, forget = " ".join(("memd add", in_shell(root), *options)), f"memd remove {in_shell(ns)} --hard"
+    console.note(f"the history of its memories is kept for: {again}; to forget it: {forget}")
 
 
 def _show_workspaces(result: Result, args: Args) -> None:

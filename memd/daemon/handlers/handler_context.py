@@ -440,7 +440,7 @@ def filters_of(request: Filtered) -> Filters:
 
 
 AS_WRITTEN = re.compile(r"[\d:.+TZ -]*")
-"""Dates and times in digits."""
+"""Dates in digits; of `as_of` also times."""
 
 
 def date_of(request: Request, name: str, bound: str = "") -> str:

@@ -62,25 +62,21 @@ async def _add_section(writer: WorkspaceWriter, what: str, request: methods.NewS
     # A place that must not be written to is refused when it is written.
     known = not daily and not refusal(writer.index.workspace, path)
     before = await writer.ctx.read(_content, writer.index, path, writer.ctx.max_bytes) if known else None
-    if before is None or topics.list_start(before.text) is None:
-        return await _add(writer, what, path, heading, FileChange(path, entry, head), text)
-    # Where the long-term memory ends with a list of topics, before it.
-    edit = sections.in_bytes(lambda current: topics.with_entry_before_list(current or "", entry))
-    return await _add(writer, what, path, heading, FileChange(path, edit=edit), text, before.text)
+    edit = None
+    if before is not None and topics.list_start(before.text) is not None:
+        # Where the long-term memory ends with a list of topics, before it.
+        edit = sections.in_bytes(lambda current: topics.with_entry_before_list(current or "", entry))
+    return await _add(writer, what, path, heading, FileChange(path, entry, head, edit), text)
 
 
-async def _add(
-    writer: WorkspaceWriter, what: str, path: str, heading: str, change: FileChange, text: str, before: str = ""
-) -> Result:
+async def _add(writer: WorkspaceWriter, what: str, path: str, heading: str, change: FileChange, text: str) -> Result:
     """Add a section, if its text may be written and will be found."""
     if not set(f"{heading}{text}".encode()).isdisjoint(read.CONTROL):
         raise UsageError("the text has control characters, as binary data has", "write it down in words")
     writer.refuse_secrets(f"{text}\n{heading}")
     known = writer.index.files.get(path)
-    more = len(change.append.encode()) or len(text.encode())
-    writer.refuse_unindexed(path, more + (known.size if known else 0))
-    key = sections.unique_key(_key(writer.index, path, heading), before[: topics.list_start(before)] if before else "")
-    done = await writer.write(what, key, change)
+    writer.refuse_unindexed(path, len(change.append.encode()) + (known.size if known else 0))
+    done = await writer.write(what, _key(writer.index, path, heading), change)
     return {**done, "path": done["paths"][0]}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from memd.daemon.handlers.handler_context import HandlerContext, Result
 from memd.daemon.serving.server import ClientConnection
-from memd.errors import MemdError, Proposed, Refused
+from memd.errors import MemdError, Proposed, Refused, UnknownWorkspace
 from memd.indexer.record import actions, history
 from memd.indexer.views import keys, topics
 from memd.models import JsonObject
@@ -25,10 +25,10 @@ ADD = "workspace.add"
 
 def bind(ctx: HandlerContext, connection: ClientConnection, ns: str) -> None:
     """Bind a connection, for as long as it lives."""
-    ctx.stores.index(ns)
+    root = ctx.stores.index(ns).workspace.root
     if connection.bound not in ("", ns):
         raise Refused(f"this connection is bound to `{connection.bound}`", "open another one for another workspace")
-    connection.bound = ns
+    connection.bound, connection.root = ns, connection.root or root
 
 
 def bound_params(ctx: HandlerContext, connection: ClientConnection, method: Method, params: JsonObject) -> JsonObject:
@@ -37,6 +37,10 @@ def bound_params(ctx: HandlerContext, connection: ClientConnection, method: Meth
     for_bound = method.for_bound or (method.name == ADD and connection.successor is not None)
     if not (bound := connection.bound) or (method.about_daemon and for_bound):
         return params
+    index = ctx.stores.indexes.get(bound)
+    if index is None or index.workspace.root != connection.root:
+        # Of others it is told nothing, also not of a directory that has the name now.
+        raise UnknownWorkspace(f"`{bound}`, the workspace of this connection, is no longer watched")
     if method.about_daemon:
         raise Refused(f"this connection is bound to `{bound}`, and `{method.name}` is not about one workspace", "")
     named, along = params.get("ns"), ctx.along(bound) if method.reads else ()
@@ -64,14 +68,17 @@ def visible_part(ctx: HandlerContext, connection: ClientConnection, result: Resu
 
 
 def check_files(ctx: HandlerContext, connection: ClientConnection, method: Method, request: Any) -> None:
-    """Refuse to open files of another workspace for a bound connection."""
+    """Refuse to open files of another workspace, or folders around one, for a bound connection."""
     if not (bound := connection.bound) or ctx.settings.server.cross_workspace:
         return
     values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
     own = ctx.stores.index(bound).workspace.root
+    others = [index.workspace.root for ns, index in ctx.stores.indexes.items() if ns != bound]
     for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
         path = Path(text).resolve() if text and "\0" not in text else own
-        if ctx.around(str(path), holding=True) not in ("", bound):
+        state = ctx.stores.folder.resolve()
+        holds = any(place.resolve().is_relative_to(path) for place in (*others, state)) or path.is_relative_to(state)
+        if holds or ctx.around(str(path), holding=True) not in ("", bound):
             raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")
 
 

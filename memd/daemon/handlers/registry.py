@@ -10,7 +10,7 @@ from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
 from memd.notes.secrets import masked, masked_in
 from memd.protocol.methods import METHODS, Request
-from memd.protocol.methods.base import Progressing, parse
+from memd.protocol.methods.base import Numbered, Progressing, parse
 
 __all__ = ["HANDLERS", "HandlerContext", "IncomingCall", "Result", "dispatch", "from_view", "handles", "shows"]
 
@@ -55,6 +55,9 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     request = parse(declared, bound_params(ctx, call.connection, declared, params))
     check_files(ctx, call.connection, declared, request)
     ctx.spell_path(request)
+    if isinstance(request, Numbered) and isinstance(request, InWorkspace) and request.request_id:
+        # The same number of another method, or of another workspace, is another call.
+        request.request_id = f"{method}:{','.join(ctx.names(request))}:{request.request_id}"
     await propose_untrusted(ctx, declared, request, params)
     wants_progress = isinstance(request, Progressing) and request.progress
     ctx = ctx.for_call(call if declared.writes else None, call.progress if wants_progress else None)

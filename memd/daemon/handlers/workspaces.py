@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memd.config import edit, load, paths
+from memd.config import edit, load, paths, tokens
 from memd.config.declared import is_unicode
 from memd.daemon.handlers.handler_context import POLL_SECONDS, P, T
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
@@ -99,14 +99,15 @@ async def workspace_rm(ctx: HandlerContext, request: methods.WorkspaceRmRequest,
         if request.hard and request.path and (former := await ctx.read(_former_at, ctx, absolute_path(request.path))):
             number, ns, root = former
             await ctx.write(stop_watching, ctx.worker, number, ns, True)
-            return {"ns": ns, "root": root, "removed": True}
+            return {"ns": ns, "root": root, "removed": True, "tokens": [], "globs": []}
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
         await configure(ctx, edit.remove_workspace, ns)
+        withdrawn = await ctx.read(tokens.withdraw, ns)
         ctx.watcher.remove(ns)
         ctx.outlines.forget(ns, index.id)
         await ctx.write(stop_watching, ctx.worker, index.id, ns, request.hard)
-    return {**index.place, "removed": True}
+    return {**index.place, "removed": True, "tokens": withdrawn, "globs": list(index.workspace.globs)}
 
 
 async def configure(ctx: HandlerContext, change: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,6 +9,7 @@ import select
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from memd.config.schema import ServerSettings
@@ -163,6 +164,8 @@ class ClientConnection:
         self.too_fast = Busy(f"a connection may make {per_second:,} calls a second", "this one was not made; wait")
         self.bound = ""
         """The one workspace that this connection may speak of; empty means any."""
+        self.root: Path | None = None
+        """Its directory: another one may get the name."""
         self.mask_secrets = False
         """A model reads the answers."""
         self.subscriptions: dict[int, Callable[[], None]] = {}

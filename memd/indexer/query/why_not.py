@@ -1,6 +1,8 @@
 """Says why a passage did not come up: not indexed, filtered, or outranked, and by what."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,9 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
     """The chunk at a line, or why there is none."""
     known = index.files.get(path)
     if known is None:
-        if not (index.workspace.root / path).exists():
+        place = os.path.normpath(index.workspace.root / path)
+        # Of what lies elsewhere nothing is told, not even whether it is there.
+        if not (os.path.lexists(place) and Path(place).is_relative_to(index.workspace.root)):
             raise NotFound(f"{index.workspace.ns} has no file {path}", "memd list shows what it has")
         return f"{path} is not a memory file: {index.skipped.get(path) or 'no glob of the workspace takes it in'}"
     if known.left_out:

@@ -15,6 +15,7 @@ from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
+from memd.config import paths
 from memd.errors import NotFound, Refused, UsageError
 from memd.indexer.indexing.scan import SWAP
 from memd.indexer.transfer.import_plan import ExportedWorkspace, seconds_of
@@ -115,6 +116,10 @@ def _notes(
 def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
     """The files of a place that can hold memories, in order, each with its path in the place; and links to folders."""
     hidden: dict[str, list[str]] = tools()["folders"]
+    # What memd keeps itself has the texts of every workspace.
+    own = paths.state_dir().resolve()
+    if place.resolve().is_relative_to(own):
+        return
     # The place may itself be inside the folder of another tool.
     above = next((part for part in place.parts[:-1] if part in hidden), "")
     if place.is_file():
@@ -131,6 +136,7 @@ def _files(place: Path) -> Iterator[tuple[Path, PurePosixPath]]:
             for file in _matching(here / name, hidden[name]):
                 yield file, PurePosixPath(file.relative_to(place).as_posix())
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in NEVER)
+        names[:] = [name for name in names if name != own.name or (here / name).resolve() != own]
         links = {name for name in names if (here / name).is_symlink()}
         for name in sorted(links.union(files) - reserved):
             if name in links or (_wanted(name) and (Path(name).suffix != ".json" or name == CHATS)):

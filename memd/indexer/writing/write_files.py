@@ -21,7 +21,7 @@ from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.models import digest_of, is_document
-from memd.notes import blocks, names, read, safe_write, sections
+from memd.notes import blocks, names, read, safe_write, sections, topics
 from memd.notes.parse import parse
 
 log = logging.getLogger("memd.write_files")
@@ -37,6 +37,7 @@ class FileChange:
 
     path: str
     append: str = ""
+    """The section that is added; with an edit, by that, before the list of topics."""
     head: str = ""
     """How a new file begins, before the appended text."""
     edit: safe_write.Edit | None = None
@@ -132,8 +133,10 @@ class _ActionRecord:
 
     def intend(self, nth: int, change: FileChange, old: bytes | None, new: bytes | None) -> None:
         """Keep what is about to change. A repeated request finds it, and so does the next start after a kill."""
-        if change.edit is None:
-            self.key = sections.unique_key(self.write_action.key, read.decode(old or b""))
+        if change.append:
+            text = read.decode(old or b"")
+            end = topics.list_start(text) if change.edit else None
+            self.key = sections.unique_key(self.write_action.key, text[:end])
         splice = actions.splice_of(change.path, old, new)
         with self.ledger.write() as connection:
             actions.keep_splice(connection, self._begun(connection), nth, splice)

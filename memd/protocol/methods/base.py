@@ -31,6 +31,8 @@ MAX_TOKENS = 200_000
 MAX_ROWS = 1_000
 MAX_NUMBER = 10**9
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+WITH_TIME = re.compile(r"\d+(?:-\d+)*T[\d:.,+Zz-]*")
+"""No date, and no words for a time."""
 DATE_FORMS = ("%Y", "%Y-%m", "%Y-%m-%d")
 
 
@@ -91,7 +93,7 @@ class Request:
         for name in ("since", "until"):
             value = getattr(self, name, "")
             # Words for a time are read by the daemon, which knows them; a date that does not exist is none of them.
-            if DATE.fullmatch(value) or not any(char.isalpha() for char in value):
+            if DATE.fullmatch(value) or not any(char.isalpha() for char in value) or WITH_TIME.fullmatch(value):
                 check_date(name, value)
         since, until = getattr(self, "since", ""), getattr(self, "until", "")
         # "2026-02" takes in its days, so dates are compared as far as both go.

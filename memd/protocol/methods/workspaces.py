@@ -157,6 +157,10 @@ class WorkspaceRmResult(base.WithinWorkspace):
     """The answer of `workspace.rm`."""
 
     removed: bool
+    tokens: list[str]
+    """The tokens of the hub that were for it, and no longer are."""
+    globs: list[str]
+    """Which of its files were memory."""
 
 
 class WorkspaceRmRequest(base.Request, method="workspace.rm", result=WorkspaceRmResult, slow=True):
