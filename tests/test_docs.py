@@ -514,6 +514,30 @@ def test_every_command_and_flag_that_a_message_names_exists() -> None:
         assert set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest)) <= flags, said
 
 
+QUOTED = ("in_shell(", "shlex.", "slug(")
+NEED_NONE = {
+    *("action", "number", "row['id']", "row['undone']", "result['action']", "more"),
+    *("agent.name", "known.name", "row['what']", "command"),
+    *("gone", "version", "forget", "back"),
+    "owner",
+}
+"""Numbers, names of agents and commands, and what is quoted already."""
+
+
+def test_every_name_in_a_command_of_a_message_is_quoted_for_the_shell() -> None:
+    """`memd get two & names` would run in the background."""
+    wrong, known = set(), {name.split()[0] for name in commands()}
+    for file in sorted((ROOT / "memd").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                filled = [f"⟦{ast.unparse(part.value)}⟧" if isinstance(part, ast.FormattedValue) else part.value
+                          for part in node.values if isinstance(part, ast.FormattedValue | ast.Constant)]  # fmt: skip
+                for found in re.finditer(r"(?<![\w./-])memd ([a-z-]+)(?: [^;:,`\n]*?)?⟦([^⟧]*)⟧", "".join(filled)):
+                    if found[1] in known and not found[2].startswith(QUOTED) and found[2] not in NEED_NONE:
+                        wrong.add(f"{file.name}:{node.lineno}: {found[0]}")
+    assert not wrong
+
+
 def test_every_command_is_documented_and_has_help(home: Home) -> None:
     manual = "\n".join(page.read_text(encoding="utf-8") for page in MANUAL)
     for name, command in commands().items():

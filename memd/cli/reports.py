@@ -1,11 +1,11 @@
 """Puts the daemon's reports into words: status, workspaces, what a sync did, what the doctor found."""
 
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memd.cli import console
+from memd.errors import in_shell
 from memd.protocol.safe_text import neutralise, one_line
 from memd.timespans import duration, local_time, seconds_until
 
@@ -242,9 +242,10 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     verb = "is watched now" if result.get("added", True) else "was a workspace already"
     if not waited:
         return f"{name} {verb} ({root}); its files are being indexed: memd status"
+    remove = f"memd remove {in_shell(name)}"
     if entry.get("missing"):
-        return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: memd remove {name})"
-    again = f"memd remove {name} && memd add {shlex.quote(root)} --glob '**/*.md'"
+        return f"{name} {verb}, but {root} does not exist yet; memd begins when it does (to undo: {remove})"
+    again = f"{remove} && memd add {in_shell(root)} --glob '**/*.md'"
     if not result["files"]:
         instead = f"\n  {count(others, 'other Markdown file')} can be read instead: {again}" if others else ""
         looks = f"memd looks for: {one_line(', '.join(globs))}"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memd.config import paths
 from memd.config.schedules import UNITS
-from memd.errors import AlreadyExists, NotFound, StoreBroken, UnsafePlace, UsageError
+from memd.errors import AlreadyExists, NotFound, StoreBroken, UnsafePlace, UsageError, in_shell
 
 PREFIX = "memd_"
 """By it a scanner for secrets knows a token that was left lying about."""
@@ -60,7 +60,7 @@ def add(name: str, ns: tuple[str, ...], *, write: bool, expires: int | None = No
     secret = PREFIX + secrets.token_urlsafe(32)
     with _changing() as tokens:
         if name in tokens:
-            raise AlreadyExists(f"there is a token `{name}` already", f"revoke it first: memd token revoke {name}")
+            raise AlreadyExists(f"there is a token `{name}` already", f"first: memd token revoke {in_shell(name)}")
         token = AccessToken(name, digest_of(secret), tuple(dict.fromkeys(ns)), write, int(time.time()), expires)
         tokens[name] = token
     return token, secret

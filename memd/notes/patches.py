@@ -142,4 +142,4 @@ def _hint(hunk: Hunk, lines: Sequence[str]) -> str:
     places = [at + 1 for at in range(len(lines) - size + 1) if tuple(lines[at : at + size]) == hunk.old] if size else []
     if places:
         return f"these lines are at {', '.join(map(str, places[:3]))}; nothing was changed"
-    return "nothing was changed; read it again and make a new patch: memd get"
+    return "nothing was changed; read it again (memd get KEY) and make a new patch"

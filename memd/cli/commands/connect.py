@@ -109,7 +109,7 @@ def _agent(name: str, scope: str) -> Agent:
         hint = f"did you mean {meant}?" if meant else f"it knows: {', '.join(AGENTS)}"
         raise UsageError(f"memd does not know the agent {name}", hint)
     if scope not in known.scopes:
-        raise UsageError(f"{known.title} has no settings for a project", f"memd connect {name}")
+        raise UsageError(f"{known.title} has no settings for a project", f"memd connect {known.name}")
     return known
 
 

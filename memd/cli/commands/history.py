@@ -8,7 +8,7 @@ import typer
 
 from memd.cli import console, reports
 from memd.cli.method_command import Args, Result, method_command
-from memd.errors import UsageError
+from memd.errors import UsageError, in_shell
 from memd.protocol.safe_text import one_line
 from memd.timespans import local_time
 
@@ -42,7 +42,7 @@ def _version_or_path(args: Args) -> None:
     """`KEY@N`, `KEY`, or the path of a file."""
     key, at, number = args["key"].rpartition("@")
     if at and not re.fullmatch(r"[1-9]\d{0,8}", number):
-        raise UsageError(f"{number!r} is not the number of a version", f"memd history {key}")
+        raise UsageError(f"{number!r} is not the number of a version", f"memd history {in_shell(key)}")
     if at:
         args |= {"key": key, "version": int(number)}
     elif re.fullmatch(r"(?s).+\.mdk?", args["key"]):

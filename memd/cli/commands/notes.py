@@ -4,7 +4,7 @@ import typer
 
 from memd.cli import console
 from memd.cli.method_command import Args, Result, call, command_group, method_command, text_of, wire_params
-from memd.errors import NotFound
+from memd.errors import NotFound, in_shell
 from memd.protocol.client import Client
 from memd.protocol.safe_text import neutralise, one_line
 
@@ -104,4 +104,5 @@ def list_topics(result: Result, args: Args) -> None:
     """Lists the topics, separated by commas."""
     console.out(one_line(result["text"]), "there are no topics yet; begin: memd topic memorize TOPIC TEXT")
     for entry in result["missing"]:
-        console.note(f"the index lists {entry['topic']}, but its file is gone: memd topic forget {entry['topic']}")
+        forget = f"memd topic forget {in_shell(entry['topic'])}"
+        console.note(f"the index lists {entry['topic']}, but its file is gone: {forget}")

@@ -7,6 +7,7 @@ import typer
 
 from memd.cli import console
 from memd.cli.method_command import Args, Result, command_group, method_command, own_command
+from memd.errors import in_shell
 from memd.protocol import start
 from memd.protocol.safe_text import neutralise, one_line
 from memd.timespans import local_time
@@ -86,7 +87,7 @@ def _conflict(row: dict[str, Any]) -> Iterator[str]:
     if row["taken"]:
         yield f"  a merge takes from the other version: {', '.join(row['taken'])}"
     choice = " both (or ours, or theirs)" if row["clashes"] else ""
-    yield f"  to settle it: memd conflict settle {row['path']}{choice}"
+    yield f"  to settle it: memd conflict settle {in_shell(row['path'])}{choice}"
 
 
 @method_command(conflict_app, "conflict.settle", name="settle")

@@ -8,7 +8,7 @@ from memd.daemon.handlers.handler_context import filters_of
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.daemon.writer.tasks import ShownMemories
-from memd.errors import Refused
+from memd.errors import Refused, in_shell
 from memd.indexer.context.assemble import AssembledContext, ContextTask, assemble
 from memd.indexer.lifecycle import edges
 from memd.indexer.views import keys
@@ -85,7 +85,7 @@ def _summary_links(target: keys.KeyTarget, text: str | None, sources: tuple[str,
     others = [entry for entry in before if (link := metadata.declared_link(entry)) is None or link.rel != CONTAINS]
     if len(others) == len(before) and text and sections.memory_in(target.path, text, target.slug) is not None:
         raise Refused(f"`{target.key}` is no summary, and its text would be replaced",
-                      f"choose another key, or replace the text: memd put {target.key}")  # fmt: skip
+                      f"choose another key, or replace the text: memd put {in_shell(target.key)}")  # fmt: skip
     return [*others, *(metadata.entry_of(CONTAINS, source, None) for source in sources)]
 
 

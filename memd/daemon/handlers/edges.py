@@ -7,7 +7,7 @@ from sqlite3 import Connection, Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, edit_of, in_memory, workspace_writer
-from memd.errors import NotFound, Refused, UsageError
+from memd.errors import NotFound, Refused, UsageError, in_shell
 from memd.indexer.lifecycle import edges, mentions, similarity
 from memd.indexer.views.keys import KeyTarget
 from memd.lifecycle.lives import RELATED, Edge
@@ -91,7 +91,7 @@ def _other_edges(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) 
     """A hint that names the edges that there are."""
     rows = _rows(writer, _all_between(writer, source, target))
     there = ", ".join(f"{row['from']} {row['rel']} {row['to']}" for row in rows)
-    return f"there is: {there}" if there else f"memd edge list {source.key}"
+    return f"there is: {there}" if there else f"memd edge list {in_shell(source.key)}"
 
 
 def _key(writer: WorkspaceWriter, target: KeyTarget) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import shlex
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -33,7 +32,7 @@ from memd.daemon.watching.watcher import Watcher
 from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import IndexingJob, Turn
 from memd.daemon.writer.worker import Worker
-from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError
+from memd.errors import LedgerMoved, StoreBroken, UnknownWorkspace, UsageError, in_shell
 from memd.indexer.context.code_names import CodeNames
 from memd.indexer.indexing.ingest import PLAIN, SETTLED, IndexingOptions, IngestReport
 from memd.indexer.language.languages import foreign_language, signs_of
@@ -245,7 +244,7 @@ class HandlerContext:
         if around := self.around(directory):
             return around
         named = "name one (memd workspaces lists them): memd connect AGENT --scope project -n NAME"
-        hint = f"make it one: memd add {shlex.quote(directory) if directory else 'DIR'}; or {named}"
+        hint = f"make it one: memd add {in_shell(directory) if directory else 'DIR'}; or {named}"
         raise UnknownWorkspace(f"{directory or 'this session'} is in no workspace", hint)
 
     def indexes(self, request: InWorkspace) -> list[OwnIndex]:

@@ -154,7 +154,7 @@ async def rule_rm(ctx: HandlerContext, request: methods.RuleRmRequest, call: Inc
 def _refuse(name: str) -> NoReturn:
     """Only what the config file has can be taken out of it."""
     rule = rule_book.find(rule_book.BUILT_IN, name)
-    raise Refused(f"`{rule.name}` is built in and cannot be removed", f"memd rule set {rule.name} off")
+    raise Refused(f"`{rule.name}` is built in and cannot be removed", f"memd rule set {in_shell(rule.name)} off")
 
 
 async def _change_rules(ctx: HandlerContext, change: edit.Change) -> None:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import WorkspaceWriter, did_you_mean, workspace_writer
-from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, UsageError
+from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, UsageError, in_shell
 from memd.indexer.indexing.scan import refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
@@ -159,7 +159,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
 
 def _role_hint(index: WorkspaceIndex, role: str) -> str:
     known = sorted({names.role_of(path) for path in index.files} - {"daily", "memory", "topic"})
-    some = f"there are: {', '.join(known[:5])}" if known else f'begin one: memd write TITLE "…" --role {role}'
+    some = f"there are: {', '.join(known[:5])}" if known else f'begin one: memd write TITLE "…" --role {in_shell(role)}'
     return did_you_mean(role, known, some)
 
 
@@ -190,7 +190,9 @@ async def memorize(ctx: HandlerContext, request: methods.TopicMemorizeRequest, c
 
     def create(text: str | None) -> str:
         if text is not None:
-            raise AlreadyExists(f"there is a topic `{name}` already ({path})", f"change it: memd topic refine {name}")
+            raise AlreadyExists(
+                f"there is a topic `{name}` already ({path})", f"change it: memd topic refine {in_shell(name)}"
+            )
         return file
 
     listing = _change_index(writer, lambda text: topics.with_entry(text, name, summary))
@@ -293,7 +295,7 @@ def _stamp(request: methods.TopicMemorizeRequest | methods.TopicRefineRequest) -
 def _unknown(index: WorkspaceIndex, name: str, known: Iterable[str], listing: str = "") -> NotFound:
     """The error for a topic without a file; `listing` is the file that lists the topics."""
     if listing and topics.read_index(listing).of(name):
-        hint = f"the index lists it; to take it from there: memd topic forget {name}"
+        hint = f"the index lists it; to take it from there: memd topic forget {in_shell(name)}"
         return NotFound(f"the topic `{name}` has no file", hint)
     hint = did_you_mean(name, known, "what there is: memd topic list")
     return NotFound(f"no topic of {index.workspace.ns} is called `{name}`", hint)

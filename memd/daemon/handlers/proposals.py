@@ -12,7 +12,7 @@ from memd.daemon.handlers.permission import trusts
 from memd.daemon.handlers.registry import HANDLERS, HandlerContext, IncomingCall, Result, handles
 from memd.daemon.handlers.workspace_writer import workspace_writer
 from memd.daemon.writer.tasks import log_token_change
-from memd.errors import Conflict, NotFound, Refused, UsageError
+from memd.errors import Conflict, NotFound, Refused, UsageError, in_shell
 from memd.indexer.record import actions
 from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import conflicts, keys
@@ -113,7 +113,7 @@ async def conflict_settle(ctx: HandlerContext, request: methods.ConflictSettleRe
             return ours if request.take == "ours" else theirs
         outcome = known.merged(text or "")
         if outcome.clashes and request.take == "merge":
-            how = f"memd conflict settle {known.path} both (or ours, or theirs)"
+            how = f"memd conflict settle {in_shell(known.path)} both (or ours, or theirs)"
             raise Conflict(f"both versions changed: {', '.join(clash.heading for clash in outcome.clashes)}", how)
         return outcome.text
 

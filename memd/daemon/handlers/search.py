@@ -10,7 +10,7 @@ from typing import Any
 from memd.daemon.handlers.handler_context import P, T, date_of, filters_of, namespaces
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, from_view, handles
 from memd.daemon.writer.tasks import ShownMemories, read_files_first, reread_files, verify_text
-from memd.errors import DiskFull, ModelUnavailable, NotFound
+from memd.errors import DiskFull, ModelUnavailable, NotFound, in_shell
 from memd.indexer.language.question import without_operators
 from memd.indexer.query import grep as grep_files
 from memd.indexer.query.from_files import search_files
@@ -146,7 +146,7 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
             return UNCHECKED
         if found and ctx.stores.ledger.seq == seq:
             path, word = next(iter(found.items()))
-            return f"“{word}” stands in {path}, where no question looks: memd grep {word}"
+            return f"“{word}” stands in {path}, where no question looks: memd grep {in_shell(word)}"
     return ""
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from memd.daemon.process.health import Health
 from memd.daemon.serving.events import PUT_BACK, Events
-from memd.errors import LedgerDamaged, MemdError, Refused
+from memd.errors import LedgerDamaged, MemdError, Refused, in_shell
 from memd.indexer.maintenance import backups
 from memd.indexer.store.ledger import FIX, UNTRANSLATED, LedgerPlace, translate
 from memd.indexer.store.stores import Stores
@@ -96,5 +96,6 @@ class LedgerGuard:
         ledger, folder = self._stores.ledger, self._stores.folder / backups.FOLDER
         kept = ledger.copy = backups.make(ledger, folder, datetime.now())
         why = f"{LedgerPlace.TAKEN.value}; nothing is written, and what memd had is in {kept}"
-        self._health.set(TROUBLE, why, f"memd restart takes that file, memd restore-backup {kept} the copy")
+        back = f"memd restore-backup {in_shell(str(kept))}"
+        self._health.set(TROUBLE, why, f"memd restart takes that file, {back} the copy")
         log.error("%s", why)

@@ -22,7 +22,7 @@ from memd.daemon.process.health import Health, Stopping, log_failure
 from memd.daemon.serving.events import APPLIED, IDLE, INDEXED, LOOKED, SAVED, UNEMBEDDED, UNLINKED, Events
 from memd.daemon.writer.ledger_guard import LedgerGuard
 from memd.daemon.writer.queue import Batch, Hints, IndexingJob, Task, TaskQueue, Turn, slices
-from memd.errors import DiskFull, LedgerMoved, MemdError
+from memd.errors import DiskFull, LedgerMoved, MemdError, in_shell
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.decide import SavedMemory
 from memd.indexer.indexing.ingest import PLAIN, IndexingOptions, IngestReport
@@ -428,7 +428,7 @@ class Worker:
         ns, root = index.workspace.ns, index.workspace.root
         if report.held:
             why = f"{root} is gone" if index.missing else f"{report.held} files of {ns} vanished at once"
-            hint = f"bring them back, or, if they are meant to be gone: memd sync -n {ns} --accept-missing"
+            hint = f"bring them back, or, if they are meant to be gone: memd sync -n {in_shell(ns)} --accept-missing"
             if self.health.set(f"held:{ns}", why, hint):
                 log.warning("%s; their memories are held", why)
         elif not index.held:

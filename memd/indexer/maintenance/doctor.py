@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memd import installation
 from memd.config.schema import Settings
-from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
+from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken, in_shell
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import left_out, linked_note, matcher, newest_first, refusal, scan
@@ -255,7 +255,7 @@ def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
     ns, root = index.workspace.ns, index.workspace.root
     name = f"{ns}: files"
     if not root.is_dir():
-        return DoctorFinding(name, "warn", f"{root} is not there", f"memd remove {ns}, or bring it back")
+        return DoctorFinding(name, "warn", f"{root} is not there", f"memd remove {in_shell(ns)}, or bring it back")
     seen = scan(index.workspace)
     stale = {path for path in changed_paths(index, seen) if not _same_text(index, path, settings)}
     if not stale:

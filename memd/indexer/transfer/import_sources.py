@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from memd.config import paths
-from memd.errors import NotFound, Refused, UsageError
+from memd.errors import NotFound, Refused, UsageError, in_shell
 from memd.indexer.indexing.scan import SWAP
 from memd.indexer.transfer.import_plan import ExportedWorkspace, seconds_of
 from memd.models import KINDS, NEVER, JsonObject, digest_of, grouped
@@ -348,7 +348,7 @@ def _records(file: Path, text: str, problems: list[JsonObject]) -> Iterator[tupl
             problems.append({"path": f"{file}:{nth}", "why": f"it is not JSON: {error}"})
             continue
         if isinstance(data, dict) and "memd_export" in data:
-            raise UsageError(f"{file} is an export of memd", f"memd import {file}")
+            raise UsageError(f"{file} is an export of memd", f"memd import {in_shell(str(file))}")
         rows = data.get("memories", [data]) if whole and isinstance(data, dict) else data if whole else [data]
         for number, row in enumerate(rows if isinstance(rows, list) else [rows], nth):
             if isinstance(row, dict):

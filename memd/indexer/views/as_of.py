@@ -86,7 +86,7 @@ def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> Jso
     index, row = keys.only_one(rows, f"`{key}` named several memories then")
     text = history.text_of(stores.ledger.reader, row["digest"])
     if text is None:
-        raise NotFound(f"the text that `{key}` had then is no longer kept", f"memd history {key}")
+        raise NotFound(f"the text that `{key}` had then is no longer kept", f"memd history {in_shell(key)}")
     return {**keys.shown_version(index, key, row, text, bool(row["now"])), "as_of": when}
 
 

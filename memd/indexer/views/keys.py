@@ -145,7 +145,7 @@ def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
     meant = [name for name in keys if name.casefold().startswith(f"{plain}#") or name.rpartition("#")[2] == slug(key)]
     similar = meant[:MOST_MEANT] or similar_names(key, keys)
     names = ", ".join(f"`{name}`" for name in similar)
-    return f"did you mean {names}?" if names else f'look for it: memd query "{key}"'
+    return f"did you mean {names}?" if names else f"look for it: memd query {in_shell(key)}"
 
 
 def shown_version(index: WorkspaceIndex, key: str, version: Row | JsonObject, text: str, current: bool) -> JsonObject:

@@ -104,7 +104,7 @@ def text_of(stores: Stores, memory: int, key: str, number: int) -> tuple[history
     if text is None:
         numbers = ", ".join(str(version.number) for version in with_text) or "none"
         which = f"version {number} with a text" if number else "earlier text"
-        raise NotFound(f"`{key}` has no {which}", f"there are: {numbers} (memd history {key})")
+        raise NotFound(f"`{key}` has no {which}", f"there are: {numbers} (memd history {in_shell(key)})")
     return fitting[-1], text
 
 
@@ -117,10 +117,10 @@ def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None,
     for number in (old, new):
         if number and number not in digests:
             there = ", ".join(map(str, digests))
-            raise NotFound(f"`{key}` has no version {number}", f"there are: {there} (memd history {key})")
+            raise NotFound(f"`{key}` has no version {number}", f"there are: {there} (memd history {in_shell(key)})")
     texts = [history.text_of(reader, digest) if (digest := digests.get(number)) else "" for number in (old, new)]
     if None in texts:
-        raise NotFound(f"a text of `{key}` is no longer kept", f"memd history {key}")
+        raise NotFound(f"a text of `{key}` is no longer kept", f"memd history {in_shell(key)}")
     one, other = (LINE.findall(text or "") for text in texts)
     lines = difflib.unified_diff(one, other, f"{key}@{old}", f"{key}@{new}")
     diff = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
