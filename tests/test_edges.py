@@ -58,6 +58,17 @@ def test_links_and_tags_in_the_files_are_edges(memory: Client) -> None:
     assert not edges(memory, rel="refines")
 
 
+@pytest.mark.parametrize("name", ["C# tips", "issue #7"])
+def test_a_file_with_a_sharp_in_its_name_can_be_linked(memory: Client, workspace: Path, name: str) -> None:
+    (workspace / f"memory/{name}.md").write_text("Use spans.\n\n## Setup\n\nInstall it.\n")
+    memory.sync()
+    for key in (name, f"{name}#setup"):
+        memory.edge_add("sourdough", "depends_on", key)
+        assert ("sourdough", "depends_on", key) in edges(memory, "sourdough")
+        memory.edge_rm("sourdough", "depends_on", key)
+        assert ("sourdough", "depends_on", key) not in edges(memory, "sourdough")
+
+
 def test_edges_follow_an_edit_a_rename_a_deletion_and_a_return(memory: Client, workspace: Path) -> None:
     day, long_term = workspace / "memory/2026-02-15.md", workspace / "MEMORY.md"
     day.write_text(day.read_text().replace("Set up the", "Took down the"))

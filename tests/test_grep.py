@@ -96,6 +96,24 @@ def test_plain_text_is_found_where_it_stands(wanted: str, text: str, spans: dict
     assert Pattern(wanted).matches(text) == spans
 
 
+def test_a_text_that_repeats_itself_is_found_without_trying_every_place() -> None:
+    line, wanted = "x" * 200_000, "X" * 150_000
+    assert Pattern(wanted).matches(line) == {1: [(0, 150_000)]}
+    assert Pattern(wanted).matches(f"ß{line}") == {1: [(1, 150_001)]}
+    assert Pattern(wanted, case=True).matches(line) == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "spans"),
+    [("s", "ß ss", [(2, 3), (3, 4)]), ("SS", "ß xSs", [(0, 1), (3, 5)]), ("sss", "sß ßs", [(0, 2), (3, 5)]),
+     ("x", "ßßx İx ﬁx", [(2, 3), (5, 6), (8, 9)]), ("fi", "ﬁ fi", [(0, 1), (2, 4)]), ("i\u0307x", "İx", [(0, 2)])],
+)  # fmt: skip
+def test_letters_that_are_several_in_small_ones_keep_their_places(
+    wanted: str, text: str, spans: list[tuple[int, int]]
+) -> None:
+    assert Pattern(wanted).matches(text) == {1: spans}
+
+
 def test_capitals_count_when_they_are_meant_to() -> None:
     assert Pattern("tv", case=True).matches("TV\ntv") == {2: [(0, 2)]}
     assert Pattern("^t", regular=True, case=True).matches("TV\ntv") == {2: [(0, 1)]}

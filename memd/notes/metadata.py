@@ -28,7 +28,7 @@ FRONT_MATTER = re.compile(
 MAX_FRONT_MATTER = 16 * 1024
 MAX_DEPTH = 20
 MAX_KEYS = 1_000
-TAG = re.compile(r"(?<![\w/#&\\])(?<!\]\()(?<!=[\"'])#([^\W\d_][\w/-]*)")
+TAG = re.compile(r"(?<![\w/#&\\])(?<!\]\()(?<!\[\[)(?<!=[\"'])#([^\W\d_][\w/-]*)")
 """Not the target of a link or of an attribute, nor what a backslash makes a plain character."""
 SPOKEN = re.compile(r"[ \t>*-]*(?:user|assistant|human|system|bot)\**:", re.IGNORECASE)
 CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t\r]*\n).)*?(?<!`)\1(?!`)", re.DOTALL)
@@ -207,21 +207,42 @@ def with_front_matter(text: str, values: Fields) -> str:
 
 def _with_field(lines: list[str], name: str, value: Any, text: str) -> list[str]:
     """Lines of front matter with one field set in its old place, or at the end."""
-    at = next((at for at, line in enumerate(lines) if (match := FIELD.match(line)) and match["name"] == name), None)
-    if at is None:
+    if (span := _field_span(lines, name)) is None:
         return [*lines, with_line_ends(to_yaml({name: value}), text)]
-    end = at + 1
-    for nth in range(at + 1, len(lines)):
-        if lines[nth][:1] in (" ", "\t", "-"):
-            end = nth + 1
-        elif lines[nth].strip() and not lines[nth].startswith("#"):
-            break
+    at, end = span
     if is_empty(value):
         return lines[:at] + lines[end:]
     one_line = end == at + 1
     comment = YAML_COMMENT.search(lines[at].rstrip()) if one_line else None
     new = to_yaml({name: value}, one_line and isinstance(value, list | tuple)).rstrip("\n")
     return [*lines[:at], with_line_ends(f"{new}{comment.group() if comment else ''}\n", text), *lines[end:]]
+
+
+def _field_span(lines: Sequence[str], name: str) -> tuple[int, int] | None:
+    """The lines of front matter that a field takes; None where it is not there."""
+    at = next((at for at, line in enumerate(lines) if (match := FIELD.match(line)) and match["name"] == name), None)
+    if at is None:
+        return None
+    end = at + 1
+    for nth in range(at + 1, len(lines)):
+        if lines[nth][:1] in (" ", "\t", "-"):
+            end = nth + 1
+        elif lines[nth].strip() and not lines[nth].startswith("#"):
+            break
+    return at, end
+
+
+def with_tag_in_place(text: str, old: str, new: str, tags: Sequence[str]) -> str:
+    """The file with one tag of its front matter replaced where it stands, so that these are its tags; without a change
+    where that is not so simple."""
+    end = front_matter_end(text)
+    lines = LINE.findall(text[:end])
+    for at in range(*(_field_span(lines, "tags") or (0, 0))):
+        entry, comment, rest = re.split(r"((?:^|\s)#(?=\s)|$)", lines[at], maxsplit=1)
+        entry = re.sub(rf"(?i)(?<=[\s,\[\"'#]){re.escape(old)}(?=[\s,\]\"']|$)", new, entry)
+        lines[at] = f"{entry}{comment}{rest}"
+    changed = "".join(lines) + text[end:]
+    return changed if read_front_matter(changed)[0].tags == tuple(tags) else text
 
 
 # --- the comment under a heading ----------------------------------------------------------------------------
@@ -378,11 +399,11 @@ def declared_link(entry: str) -> MemoryLink | None:
     """Parse `key`, `rel:key` or `rel(0.7):key`; None for an invalid weight."""
     parts = ENTRY.fullmatch(entry.strip())
     if parts is None or parts["rel"] not in RELATIONS:
-        return MemoryLink(PLAIN, _key_target(entry))
+        return MemoryLink(PLAIN, key_target(entry))
     weight = share(parts["weight"])
     if weight is None and parts["weight"] is not None:
         return None
-    return MemoryLink(parts["rel"], _key_target(parts["key"]), weight)
+    return MemoryLink(parts["rel"], key_target(parts["key"]), weight)
 
 
 def unread_links(entries: Iterable[str]) -> Iterator[str]:
@@ -404,7 +425,7 @@ def entry_of(rel: str, key: str, weight: float | None) -> str:
     return f"{rel}:{key}" if usual else f"{rel}({weight:g}):{key}"
 
 
-def _key_target(text: str) -> str:
+def key_target(text: str) -> str:
     """The target that a key names; the key may be in the brackets of a wikilink."""
     wiki = WIKI.fullmatch(text.strip())
     if wiki is not None:

@@ -9,7 +9,7 @@ from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names, read
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
 
-FORMAT = 10
+FORMAT = 11
 """Version of the parse result; a new number parses every note again. (8: shorter chunks of lists without headings.)"""
 
 SECTION_LEVEL = 2

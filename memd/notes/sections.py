@@ -377,7 +377,9 @@ def with_tag_renamed(path: str, text: str, old: str, new: str | None) -> str:
             text = with_section(path, text, memory.slug, section)
     tags = metadata.read_front_matter(text)[0].tags
     if any(same_tag(tag, old) for tag in tags):
-        text = metadata.with_front_matter(text, {"tags": _rename(tags, old, new)})
+        renamed = _rename(tags, old, new)
+        changed = metadata.with_tag_in_place(text, old, new, renamed) if new else text
+        text = changed if changed != text else metadata.with_front_matter(text, {"tags": renamed})
     return text
 
 

@@ -125,6 +125,11 @@ def test_hashtags_are_not_taken_from_code_or_links():
     assert parse("MEMORY.md", text).memories[0].declared.tags == ("kept",)
 
 
+def test_the_heading_of_a_link_is_no_tag():
+    text = "## A\n\n[[#Goals|my goals]] ![[#x]] #real [[a#b]] [#also](x)\n"
+    assert parse("MEMORY.md", text).memories[0].declared.tags == ("real", "also")
+
+
 def test_a_room_in_a_chat_is_no_tag():
     text = "## A\n\nuser: take it #general\n- **Assistant**: see #random\n\nThe user: #kept\n"
     assert parse("MEMORY.md", text).memories[0].declared.tags == ("kept",)

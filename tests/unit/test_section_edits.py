@@ -171,6 +171,22 @@ def test_a_tag_is_renamed_wherever_it_is_one_and_nowhere_else() -> None:
     assert "old" not in parse("memory/x.md", made).memories[0].declared.tags
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("tags:\n  - old   # why\n  - 1.10\n  - true\n", "tags:\n  - new   # why\n  - 1.10\n  - true\n"),
+        ("tags: [a,\n  Old, older]  # old\n", "tags: [a,\n  new, older]  # old\n"),
+        ("tags: old, b\ntitle: old\n", "tags: new, b\ntitle: old\n"),
+        ("tags:\n- '#old'\n", "tags:\n- '#new'\n"),
+        ("tags: [old, new, x]\n", "tags: [new, x]\n"),
+    ],
+)
+def test_a_tag_of_the_front_matter_is_renamed_where_it_stands(before: str, after: str) -> None:
+    text = "---\n{}---\n[[#old]] [[#old|x]] ![[#old]] #old\n"
+    made = with_tag_renamed("memory/x.md", text.format(before), "old", "new")
+    assert made == text.format(after).replace(" #old", " #new")
+
+
 def test_a_tag_that_goes_leaves_its_word_in_a_sentence() -> None:
     made = with_tag_renamed("memory/x.md", TAGGED, "old", None)
     assert "tags: [other]  # mine" in made and "tags=x pinned" in made

@@ -8,7 +8,7 @@ from sqlite3 import Connection, Row
 
 from memd.indexer.store.queries import queries
 from memd.models import Memory, grouped
-from memd.notes.metadata import SUFFIXES, folded, links_of
+from memd.notes.metadata import SUFFIXES, folded, key_target, links_of
 from memd.notes.names import own_heading
 
 SQL = queries(__file__)
@@ -50,7 +50,9 @@ def _names(path: str, memory: Memory) -> dict[str, int]:
     names = {f"#{folded(tag)}": TAG for tag in declared.tags}
     names |= {folded(title): TITLE for title in titles if title.strip()}
     names |= {folded(alias): ALIAS for alias in declared.aliases}
-    return names | {f"{stem}#{memory.slug}" if memory.slug else stem: KEY}
+    key = f"{stem}#{memory.slug}" if memory.slug else stem
+    # A link to a file with a `#` in its name is read as one to a heading.
+    return names | {key: KEY, key_target(key): KEY}
 
 
 def _bare(path: str) -> str:

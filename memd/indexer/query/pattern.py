@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from memd.errors import MemdError, TooLarge, UsageError
@@ -37,11 +39,21 @@ class Pattern:
         self.seconds_left = SECONDS
         self.cut = False
         """Whether a line was too long to be searched to its end."""
-        self._compiled = _compiled(wanted, regular, case)
-        self.matches: Callable[[str], Matches] = self._line_by_line if regular else self._anywhere
+        self.matches: Callable[[str], Matches]
+        if regular:
+            self._compiled = _compiled(wanted, case)
+            self.matches = self._line_by_line
+        else:
+            # In either encoding of its accents.
+            forms = dict.fromkeys((wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD"))))
+            self._literals = list(forms) if case else list(dict.fromkeys(map(str.casefold, forms)))
+            self._folds = not case
+            self.matches = self._anywhere
 
     def _anywhere(self, text: str) -> Matches:
-        found = [match.span() for match in self._compiled.finditer(text)]
+        folded = FoldedText(text) if self._folds else None
+        found = sorted(span for literal in self._literals
+                       for span in (folded.spans(literal) if folded else _spans(text, literal)))  # fmt: skip
         if not found:
             return {}
         lines, matches = LineOffsets(text), Matches()
@@ -81,16 +93,57 @@ class Pattern:
             ) from None
 
 
-def _compiled(wanted: str, regular: bool, case: bool) -> regex.Pattern[str]:
-    """The regular expression, or the text as it stands, in either encoding of its accents."""
+class FoldedText:
+    """A text without capitals: where something stands in it, whatever repeats itself there, takes linear time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.casefold()
+        self._longer: list[tuple[int, int, int]] = []
+        """Where a letter that became several begins in it, how many more they are, and where it stands in the text."""
+        more = 0
+        for match in _growing().finditer(text) if len(self._text) != len(text) else ():
+            self._longer.append((match.start() + more, len(match[0].casefold()) - 1, match.start()))
+            more += self._longer[-1][1]
+
+    def spans(self, literal: str) -> Spans:
+        """Where a folded text stands, by the places of the text as it was; not what begins or ends within a letter."""
+        spans = _spans(self._text, literal)
+        if not self._longer:
+            return spans
+        placed = ((self._place(start), self._place(end)) for start, end in spans)
+        return [(start, end) for start, end in placed if start is not None and end is not None]
+
+    def _place(self, at: int) -> int | None:
+        """Where a place of the folded text is in the text; None within a letter."""
+        nth = bisect_right(self._longer, (at, len(self._text), 0)) - 1
+        if nth < 0:
+            return at
+        begins, more, place = self._longer[nth]
+        return place + max(0, at - begins - more) if at == begins or at > begins + more else None
+
+
+@cache
+def _growing() -> re.Pattern[str]:
+    """The letters that are several in small ones: ß."""
+    return re.compile(f"[{''.join(filter(lambda one: len(one.casefold()) > 1, map(chr, range(0x10000))))}]")
+
+
+def _spans(text: str, literal: str) -> Spans:
+    """Where a text stands in another, one behind the other."""
+    found, at = Spans(), text.find(literal)
+    while at >= 0:
+        found.append((at, at + len(literal)))
+        at = text.find(literal, at + len(literal))
+    return found
+
+
+def _compiled(wanted: str, case: bool) -> regex.Pattern[str]:
+    """The regular expression."""
     import regex
 
-    if not regular:
-        forms = dict.fromkeys((wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD"))))
-        wanted = "|".join(regex.escape(form, special_only=True, literal_spaces=True) for form in forms)
-    elif len(wanted) > MAX_PATTERN:
+    if len(wanted) > MAX_PATTERN:
         raise TooLarge(f"a regular expression may have {MAX_PATTERN:,} characters, this one has {len(wanted):,}")
-    elif calls := CALLS_ITSELF.search(wanted):
+    if calls := CALLS_ITSELF.search(wanted):
         raise _wrong(wanted, "a pattern may not call itself", calls.end() - 1)
     try:
         return regex.compile(wanted, 0 if case else regex.IGNORECASE | regex.FULLCASE)
