@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -287,3 +289,17 @@ def test_a_proposal_does_not_overwrite_what_was_written_meanwhile(cautious: Clie
         cautious.proposal_accept(1)
     assert file.read_text() == "ask twice\n"
     assert cautious.proposal_reject(1)["proposal"]["params"]["if_version"] == 1
+
+
+def test_a_proposal_means_when_accepted_what_it_meant_when_it_was_made(cautious: Client, workspace: Path) -> None:
+    with pytest.raises(Refused, match="would be another action when it is accepted"):
+        cautious.undo(ns="agent", who="mcp:unknown")
+    with pytest.raises(Proposed):
+        cautious.note("Seen.", ns="agent", who="mcp:unknown", now="2026-02-17T08:15")
+    with pytest.raises(Proposed):
+        cautious.call("note", {"text": "Heard.", "ns": "agent", "who": "mcp:unknown"})
+    shown = cautious.call("proposal.list", {"ns": "agent"})["proposals"]
+    with sqlite3.connect(workspace.parent / "h" / "state" / "state.db") as ledger:
+        kept = [json.loads(params) for (params,) in ledger.execute("SELECT params FROM proposals ORDER BY id")]
+    assert [one["params"]["text"] for one in shown] == ["Seen.", "Heard."]
+    assert kept[0]["now"] == "2026-02-17T08:15" and datetime.fromisoformat(kept[1]["now"])

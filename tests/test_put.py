@@ -689,3 +689,16 @@ def test_a_file_whose_name_has_a_number_sign_is_reached_by_its_keys(
     memory.sync()
     assert home.run("restore", "memory/a#b.md").returncode == 0
     assert (workspace / "memory/a#b.md").read_text().endswith("the kiwi of a#b#kiwi\n")
+
+
+def test_the_path_of_a_file_of_several_memories_is_not_its_first_one(memory: Client, workspace: Path) -> None:
+    text = "# Z\n\nbefore\n\n## One\n\nfirst\n"
+    (workspace / "memory/z.md").write_text(text)
+    memory.sync()
+    assert memory.get(path="memory/z.md")["text"] == text
+    for write in (lambda: memory.put("memory/z.md", text), lambda: memory.rm("memory/z.md")):
+        with pytest.raises(UsageError, match="is a file of several memories") as refused:
+            write()
+        assert refused.value.hint == "the text before its sections is `z`"
+    memory.put("z", "# Z\n\nafter")
+    assert (workspace / "memory/z.md").read_text() == text.replace("before", "after")

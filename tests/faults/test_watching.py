@@ -196,6 +196,27 @@ def test_mass_deletion_is_held_until_it_is_accepted(home: Home, workspace: Path)
     assert_agreement(home, workspace, vectors=False)
 
 
+def test_many_files_that_memd_removed_itself_are_not_held(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    given = write_notes(workspace.parent / "given", {f"g{nth}.md": f"## G\n\nguillemot {nth}\n" for nth in range(40)})
+    (action,) = client.ingest(str(given))["actions"]
+    client.undo(action)
+    assert client.sync()["degraded"] == [] and not found(client, "guillemot")
+    assert_agreement(home, workspace, vectors=False)
+
+
+def test_what_another_workspace_lacks_is_missing_from_no_answer(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.workspace_add(str(write_notes(workspace.parent / "other")), ns="other")
+    client.sync()
+    shutil.rmtree(workspace)
+    assert client.sync(ns="agent")["degraded"] == ["held:agent"]
+    assert client.query("router", ns="other", mode="text")["degraded"] == []
+    assert client.query("router", ns=["other", "agent"], mode="text")["degraded"] == ["held:agent"]
+    with Client(home.socket, bind="other") as bound:
+        assert bound.ping()["degraded"] == [] == bound.query("xyzzy", mode="text")["degraded"]
+
+
 def test_a_few_deletions_are_believed(home: Home, workspace: Path) -> None:
     client = serve(home, workspace, CALM)
     client.sync()

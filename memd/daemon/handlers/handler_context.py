@@ -165,7 +165,10 @@ class HandlerContext:
     def freshness(self, names: Sequence[str] = ()) -> Result:
         """The fields of every answer, how new it is and what is missing from it; of the workspaces that it is about."""
         ledger, seq = self.stores.ledger, self.answer.seq
-        troubles, why = self.health.names, self.answer.unheard or self.answer.unready
+        why = self.answer.unheard or self.answer.unready
+        # What another workspace lacks is missing from no answer about these: `held:NAME`.
+        places = ((what, what.partition(":")[2]) for what in self.health.names)
+        troubles = {what for what, ns in places if not (ns and names) or ns in names}
         why = why if self.embedding.phase != "off" else ""
         lacking = [name for name, lacks in (("vectors", why), ("text", self.answer.partial)) if lacks]
         return {

@@ -34,6 +34,7 @@ async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCa
     writer.refuse_secrets(new or "")
     await ctx.catch_up()
     target, found = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, key, writer.layout), list[Result]()
+    await ctx.read(keys.refuse_whole_file, ctx.stores, writer.index, target)
     if not await writer.repeated():
         if target.memory is None and new is None:
             raise NotFound(f"no memory has the key `{key}`, and no text was given for a new one",
@@ -88,7 +89,9 @@ async def rm(ctx: HandlerContext, request: methods.RmRequest, call: IncomingCall
         return {**await writer.write("rm", key), "hard": hard}
     memory = (await ctx.read(past.known, ctx.stores, [writer.index], key))[1]["id"] if hard else None
     try:
-        done = await _remove(writer, await writer.target(key))
+        target = await writer.target(key)
+        await ctx.read(keys.refuse_whole_file, ctx.stores, writer.index, target)
+        done = await _remove(writer, target)
     except NotFound:
         if memory is None:
             raise

@@ -16,7 +16,8 @@ from memd.indexer.record import actions, history
 from memd.indexer.views import keys, topics
 from memd.models import JsonObject
 from memd.notes import secrets
-from memd.protocol.methods.base import Asking, Method, Signed, parameters_of
+from memd.protocol.methods.base import Asking, Method, Signed, Timed, parameters_of
+from memd.protocol.methods.history import UndoRequest
 from memd.protocol.methods.memories import PutRequest
 from memd.protocol.methods.proposals import Deciding
 
@@ -101,6 +102,10 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     index = ctx.only_index(request)
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
+    if isinstance(request, UndoRequest) and not request.action:
+        raise Refused("what is to be undone would be another action when it is accepted", "name it by its number")
+    if isinstance(request, Timed):
+        kept.setdefault("now", f"{request.local_time():%Y-%m-%dT%H:%M}")
     if isinstance(request, PutRequest) and request.text is not None and request.if_version is None:
         # What the author means to replace: what others write there meanwhile is not overwritten unread.
         await ctx.catch_up()

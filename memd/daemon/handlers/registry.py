@@ -64,8 +64,8 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     handler = _answer(ctx, request, call)
     masks = call.connection.mask_secrets and ctx.settings.server.mask_secrets
     result = await (_without_secrets(ctx, handler) if masks else handler)
-    names = result.get("ns") or ()
-    about = (names,) if isinstance(names, str) else names
+    names = result.get("ns") or call.connection.bound
+    about = (names,) if isinstance(names, str) and names else names or ()
     return {**visible_part(ctx, call.connection, result), **ctx.freshness(about)}
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from sqlite3 import Row
@@ -140,15 +140,15 @@ class _Batches:
         while todo:
             _, written = self.stores.ledger.promises().get(self.index.id, (0, ()))
             batch = yield from read_files(self.index, todo, max_bytes, deep, restless, written)
-            yield from self._save(batch)
+            yield from self._save(batch, written)
 
-    def _save(self, batch: FileBatch) -> Iterator[None]:
-        """Bring the ledger in step with a batch."""
+    def _save(self, batch: FileBatch, written: Collection[str]) -> Iterator[None]:
+        """Bring the ledger in step with a batch; memd wrote to some files itself."""
         batch.add_old_names(self.index)
         # What others found may be newer, and may not be all of it.
         self.report.restless += batch.restless + batch.drop_outdated(self.index)
         if batch.removed and not self.accept_missing:
-            _hold(self.index, batch, self.report)
+            _hold(self.index, batch, self.report, written)
         elif self.accept_missing:
             self.index.held = frozenset()
         if batch.notes or batch.removed or batch.emptied:
@@ -208,14 +208,15 @@ class _Batches:
                 stores.ledger.tick(connection)
 
 
-def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport) -> None:
-    """Hold the memories of files that vanished in a mass, or with their directory; what was renamed has not."""
+def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport, written: Collection[str]) -> None:
+    """Hold the memories of files that vanished in a mass, or with their directory; what was renamed has not, and what
+    memd removed itself was meant to go."""
     result = scan(index.workspace)
     root, index.missing = index.workspace.root, result.missing
     new = {(seen.inode, seen.mtime_ns): path for path, seen in result.files.items() if path not in index.files}
     moved = {path: new[key] for path, row in index.files.items() if (key := (row.inode, row.mtime_ns)) in new}
     # What is there and left out was excluded by a person.
-    gone = index.files.keys() - result.files.keys() - moved.keys()
+    gone = index.files.keys() - result.files.keys() - moved.keys() - set(written)
     vanished = [path for path in gone if not os.path.lexists(root / path)]
     many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
     # As where a disk is not mounted; the last file of all may have been deleted.

@@ -269,6 +269,16 @@ def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
     return KeyTarget(key, row["path"], row["slug"], row["id"], version, digest)
 
 
+def refuse_whole_file(stores: Stores, index: WorkspaceIndex, target: KeyTarget) -> None:
+    """Refuse to write to the first memory of a file by the file's path, which is all of it to who reads it."""
+    reader = stores.ledger.reader
+    if target.memory is None or target.key != target.path or len(lookup.in_file(reader, index.id, target.path)) < 2:
+        return
+    ((named, _),) = lookup.keyed_rows(reader, "m.id", "m.id = ?", (target.memory,))
+    if named != target.key:
+        raise UsageError(f"`{target.key}` is a file of several memories", f"the text before its sections is `{named}`")
+
+
 def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Layout) -> KeyTarget:
     """The memory that a key names, or the topic file that it will be."""
     rows, layer_of = lookup.memories(stores.ledger.reader, index.id, key), index.workspace.layer_of
