@@ -27,7 +27,8 @@ from memd.models import digest_of
 from memd.notes.blocks import with_line_ends
 from memd.notes.read import UTF_16
 
-ATTEMPTS = 5
+ATTEMPTS, PATIENT_SECONDS = 5, 1.0
+"""How often a rewrite is tried while others write, and for how long: all other writes wait for it."""
 HEAD = 65_536
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 EXCHANGE = 2
@@ -169,7 +170,10 @@ def rewrite(file: Path, edit: Edit, intend: Intend = lambda old, new: None, keep
     """Edit a whole file; retried if someone else writes meanwhile. `keeps_day`: it stays a file of the day it is of."""
     with _memd_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        for _ in range(ATTEMPTS):
+        began = time.monotonic()
+        for nth in range(ATTEMPTS):
+            if nth and time.monotonic() - began > PATIENT_SECONDS:
+                break
             before = bytes_of(file)
             if (after := edit(before)) is not None:
                 _refuse_utf16(file, before or b"")

@@ -153,7 +153,11 @@ def test_a_rewrite_is_on_the_disk_before_it_takes_the_name_and_the_name_is_when_
 # --- others write too -------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_keeps_changing_is_a_conflict_and_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seconds", "tried"), [(3_600.0, safe_write.ATTEMPTS), (0.0, 1)])
+def test_a_file_that_keeps_changing_is_a_conflict_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, tried: int
+) -> None:
+    monkeypatch.setattr(safe_write, "PATIENT_SECONDS", seconds)
     file = tmp_path / "a.md"
     file.write_bytes(b"0")
 
@@ -163,7 +167,7 @@ def test_a_file_that_keeps_changing_is_a_conflict_and_stays(tmp_path: Path) -> N
 
     with pytest.raises(Conflict):
         safe_write.rewrite(file, edit)
-    assert file.read_bytes() == str(safe_write.ATTEMPTS).encode() and os.listdir(tmp_path) == ["a.md"]
+    assert file.read_bytes() == str(tried).encode() and os.listdir(tmp_path) == ["a.md"]
 
 
 @pytest.mark.linux  # only a lease tells that somebody has the old file open
