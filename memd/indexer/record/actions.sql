@@ -8,7 +8,7 @@ WHERE a.workspace = ? AND s.path = ? AND a.at >= ? AND a.state <> 'failed' ORDER
 
 -- name: done_to
 SELECT s.* FROM splices s CROSS JOIN actions a ON a.id = s.action
-WHERE a.workspace = ? AND s.path = ? AND a.state = 'done' ORDER BY a.id DESC, s.nth DESC
+WHERE a.workspace = ? AND s.path = ? AND a.state = 'done' ORDER BY s.action DESC, s.nth DESC
 
 -- name: rewrote
 SELECT 1 FROM splices s CROSS JOIN actions a ON a.id = s.action
