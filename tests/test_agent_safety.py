@@ -291,9 +291,30 @@ def test_a_proposal_does_not_overwrite_what_was_written_meanwhile(cautious: Clie
     assert cautious.proposal_reject(1)["proposal"]["params"]["if_version"] == 1
 
 
+def test_two_proposals_with_one_request_id_are_two_writes(cautious: Client, workspace: Path) -> None:
+    for write in (
+        lambda: cautious.note("First.", ns="agent", who="mcp:unknown", request_id="r"),
+        lambda: cautious.put("second", "text", ns="agent", who="mcp:unknown", request_id="r"),
+    ):
+        with pytest.raises(Proposed):
+            write()
+    assert [cautious.proposal_accept(number)["result"]["repeated"] for number in (1, 2)] == [False, False]
+    assert cautious.get("second")["text"].strip() == "text"
+
+
 def test_a_proposal_means_when_accepted_what_it_meant_when_it_was_made(cautious: Client, workspace: Path) -> None:
-    with pytest.raises(Refused, match="would be another action when it is accepted"):
+    with pytest.raises(Proposed):
+        cautious.put("first", "one", ns="agent", who="mcp:unknown")
+    first = cautious.proposal_accept(1)["result"]["action"]
+    with pytest.raises(Proposed):
         cautious.undo(ns="agent", who="mcp:unknown")
+    with pytest.raises(Proposed):
+        cautious.put("second", "two", ns="agent", who="mcp:unknown")
+    (undo, second) = cautious.proposal_list()["proposals"]
+    assert undo["params"] == {"action": first}
+    cautious.proposal_accept(second["proposal"])
+    assert cautious.proposal_accept(undo["proposal"])["result"]["undid"]["action"] == first
+    assert cautious.get("second")["text"].strip() == "two"
     with pytest.raises(Proposed):
         cautious.note("Seen.", ns="agent", who="mcp:unknown", now="2026-02-17T08:15")
     with pytest.raises(Proposed):

@@ -642,6 +642,15 @@ def test_a_removed_workspace_is_closed_to_tokens_and_comes_back_as_it_was(home: 
         assert [row["path"] for row in client.list()["memories"]] == ["a.md"]
 
 
+def test_a_workspace_is_not_half_removed_where_the_tokens_cannot_be_read(memory: Client, home: Home) -> None:
+    home.run("token", "add", "anna", "--ns", "agent", "--read")
+    (home.state / "hub" / "tokens.json").chmod(0o666)
+    assert home.run("remove", "agent").returncode != 0
+    assert "agent" in (home.path / "config.toml").read_text()
+    (home.state / "hub" / "tokens.json").chmod(0o600)
+    assert home.run("remove", "agent").returncode == 0
+
+
 @pytest.mark.parametrize("since", ["2026-02-15T00:00", "99T99", "2026-13-45T00:00", "2026-02-30"])
 @pytest.mark.parametrize("command", ["log", "list", "timeline", "query ErsatzTV"])
 def test_a_date_with_a_time_or_none_at_all_is_refused(memory: Client, home: Home, command: str, since: str) -> None:

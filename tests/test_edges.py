@@ -69,6 +69,14 @@ def test_a_file_with_a_sharp_in_its_name_can_be_linked(memory: Client, workspace
         assert ("sourdough", "depends_on", key) not in edges(memory, "sourdough")
 
 
+def test_a_section_is_linked_before_a_file_with_a_sharp_in_its_name(memory: Client, workspace: Path) -> None:
+    (workspace / "memory/issue.md").write_text("## 7\n\nThe seventh.\n")
+    (workspace / "memory/issue #7.md").write_text("Another one.\n")
+    (workspace / "memory/link.md").write_text("See [[issue#7]].\n")
+    memory.sync()
+    assert edges(memory, "link") in ({one} for one in either(("link", "relates_to", "issue#7")))
+
+
 def test_edges_follow_an_edit_a_rename_a_deletion_and_a_return(memory: Client, workspace: Path) -> None:
     day, long_term = workspace / "memory/2026-02-15.md", workspace / "MEMORY.md"
     day.write_text(day.read_text().replace("Set up the", "Took down the"))

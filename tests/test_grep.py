@@ -106,7 +106,10 @@ def test_a_text_that_repeats_itself_is_found_without_trying_every_place() -> Non
 @pytest.mark.parametrize(
     ("wanted", "text", "spans"),
     [("s", "ß ss", [(2, 3), (3, 4)]), ("SS", "ß xSs", [(0, 1), (3, 5)]), ("sss", "sß ßs", [(0, 2), (3, 5)]),
-     ("x", "ßßx İx ﬁx", [(2, 3), (5, 6), (8, 9)]), ("fi", "ﬁ fi", [(0, 1), (2, 4)]), ("i\u0307x", "İx", [(0, 2)])],
+     ("x", "ßßx İx ﬁx", [(2, 3), (5, 6), (8, 9)]), ("fi", "ﬁ fi", [(0, 1), (2, 4)]),
+     ("istanbul", "ß İstanbul", [(2, 10)]),
+     ("İSPARTA", "ısparta", [(0, 7)]), ("ss", "Masßstab", [(3, 4)]),
+     ("ß", "sẞ", [(1, 2)])],
 )  # fmt: skip
 def test_letters_that_are_several_in_small_ones_keep_their_places(
     wanted: str, text: str, spans: list[tuple[int, int]]

@@ -219,6 +219,20 @@ def test_what_an_editor_saves_over_before_it_is_indexed_is_in_the_history(
     assert client.doctor()["ok"]
 
 
+def test_what_an_editor_took_back_long_ago_is_not_written_again(client: Client, workspace: Path) -> None:
+    client.topic_memorize("other", content="x", summary="s", ns="agent")
+    before = (workspace / "MEMORY.md").read_bytes()
+    client.put("MEMORY#preferences", "A plan.")
+    client.sync()
+    (workspace / "MEMORY.md").write_bytes(before)
+    client.sync()
+    versions = client.history("MEMORY#preferences")["versions"]
+    client.topic_refine("other", add_tags=["tag"], ns="agent")
+    client.sync()
+    assert (workspace / "MEMORY.md").read_bytes() == before
+    assert client.history("MEMORY#preferences")["versions"] == versions
+
+
 @pytest.mark.parametrize("data", [NOTES[DAY].encode(), ODD])
 def test_a_file_deleted_in_an_editor_comes_back_byte_for_byte(client: Client, workspace: Path, data: bytes) -> None:
     (workspace / DAY).write_bytes(data)

@@ -124,6 +124,12 @@ def test_a_folder_around_another_workspace_or_memds_own_is_not_read_in(agent: Cl
     assert agent.query("plan of the fox", mode="text")["verdict"] != "found"
 
 
+def test_a_workspace_in_another_one_refuses_no_call_without_a_file(person: Client, home: Home) -> None:
+    person.workspace_add(str(write_notes(home.path.parent / "agent" / "inner")), ns="inner")
+    with Client(home.socket, bind="agent") as agent:
+        assert agent.call("eval", {"self": True})["ns"] == ["agent"]
+
+
 def test_a_bound_connection_ends_with_its_workspace_and_does_not_follow_the_name(person: Client, home: Home) -> None:
     elsewhere = write_notes(home.path.parent / "elsewhere", {"MEMORY.md": "# Memory\n\n## Plan\n\nAnother plan.\n"})
     with Client(home.socket, bind="fox") as fox:

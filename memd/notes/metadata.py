@@ -239,7 +239,7 @@ def with_tag_in_place(text: str, old: str, new: str, tags: Sequence[str]) -> str
     lines = LINE.findall(text[:end])
     for at in range(*(_field_span(lines, "tags") or (0, 0))):
         entry, comment, rest = re.split(r"((?:^|\s)#(?=\s)|$)", lines[at], maxsplit=1)
-        entry = re.sub(rf"(?i)(?<=[\s,\[\"'#]){re.escape(old)}(?=[\s,\]\"']|$)", new, entry)
+        entry = re.sub(rf"(?i)(?<=[\s,\[\"'#]){re.escape(old)}(?=[\s,\]\"']|$)", lambda _: new, entry)
         lines[at] = f"{entry}{comment}{rest}"
     changed = "".join(lines) + text[end:]
     return changed if read_front_matter(changed)[0].tags == tuple(tags) else text

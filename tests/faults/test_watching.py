@@ -205,6 +205,24 @@ def test_many_files_that_memd_removed_itself_are_not_held(home: Home, workspace:
     assert_agreement(home, workspace, vectors=False)
 
 
+def test_a_workspace_that_vanishes_right_after_a_write_is_held(home: Home, workspace: Path) -> None:
+    client = serve(home, workspace, CALM)
+    client.sync()
+    known = client.list()["total"]
+    write_notes(workspace, {f"memory/t{nth}.md": f"A note #old {nth}.\n" for nth in range(30)})
+    client.sync()
+    client.tag_rename("old", "new", ns="agent")
+    home.kill()
+    workspace.rename(aside := workspace.with_name("aside"))
+    with home.start() as after:
+        after.sync()
+        assert after.status()["degraded"] == ["held:agent"] and after.list()["total"] == known + 30
+        assert after.trash()["memories"] == []
+        aside.rename(workspace)
+        after.sync()
+        assert after.status()["degraded"] == [] and after.query("tag:new", mode="text")["total"] == 30
+
+
 def test_what_another_workspace_lacks_is_missing_from_no_answer(home: Home, workspace: Path) -> None:
     client = serve(home, workspace, CALM)
     client.workspace_add(str(write_notes(workspace.parent / "other")), ns="other")

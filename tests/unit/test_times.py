@@ -25,6 +25,8 @@ def near(question: str, day: str) -> float:
         ("what did we do on 3 May 2023", "2023-05-03", 1.0),
         ("what did we do on Wednesday, 3 May 2023", "2023-05-03", 1.0),
         ("what did we do on Wednesday, 3 May 2023", "2026-02-18", 0.0),
+        ("notes of 2023-05-03, yesterday", "2026-02-17", 1.0),
+        ("notes of Friday, 2023-05-03", "2023-05-03", 1.0),
         ("was war am Mittwoch, dem 3. Mai 2023", "2026-02-18", 0.0),
         ("what did we do on 2023-05-03 (Wednesday)", "2026-02-18", 0.0),
         ("what did we do on 3 May 2023", "2023-05-04", 0.7 * 14 / 15),

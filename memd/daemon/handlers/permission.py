@@ -13,10 +13,10 @@ from memd.daemon.handlers.handler_context import HandlerContext, Result
 from memd.daemon.serving.server import ClientConnection
 from memd.errors import MemdError, Proposed, Refused, UnknownWorkspace
 from memd.indexer.record import actions, history
-from memd.indexer.views import keys, topics
+from memd.indexer.views import keys, past, topics
 from memd.models import JsonObject
 from memd.notes import secrets
-from memd.protocol.methods.base import Asking, Method, Signed, Timed, parameters_of
+from memd.protocol.methods.base import Asking, Method, Numbered, Signed, Timed, parameters_of
 from memd.protocol.methods.history import UndoRequest
 from memd.protocol.methods.memories import PutRequest
 from memd.protocol.methods.proposals import Deciding
@@ -73,10 +73,11 @@ def check_files(ctx: HandlerContext, connection: ClientConnection, method: Metho
     if not (bound := connection.bound) or ctx.settings.server.cross_workspace:
         return
     values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
-    own = ctx.stores.index(bound).workspace.root
     others = [index.workspace.root for ns, index in ctx.stores.indexes.items() if ns != bound]
     for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
-        path = Path(text).resolve() if text and "\0" not in text else own
+        if not text or "\0" in text:
+            continue
+        path = Path(text).resolve()
         state = ctx.stores.folder.resolve()
         holds = any(place.resolve().is_relative_to(path) for place in (*others, state)) or path.is_relative_to(state)
         if holds or ctx.around(str(path), holding=True) not in ("", bound):
@@ -103,9 +104,13 @@ async def propose_untrusted(ctx: HandlerContext, method: Method, request: Any, p
     secrets.refuse(*(text for text in params.values() if isinstance(text, str)))
     kept = {**params, "ns": [index.workspace.ns], "who": request.who}
     if isinstance(request, UndoRequest) and not request.action:
-        raise Refused("what is to be undone would be another action when it is accepted", "name it by its number")
+        # The last one by now, whatever its author has written by the time it is accepted.
+        last = await ctx.read(past.action, ctx.stores, [index], 0, request.author)
+        kept |= {"action": last["id"]} if last is not None else {}
     if isinstance(request, Timed):
-        kept.setdefault("now", f"{request.local_time():%Y-%m-%dT%H:%M}")
+        kept["now"] = request.now or f"{request.local_time():%Y-%m-%dT%H:%M}"
+    if isinstance(request, Numbered) and request.request_id:
+        kept["request_id"] = request.request_id
     if isinstance(request, PutRequest) and request.text is not None and request.if_version is None:
         # What the author means to replace: what others write there meanwhile is not overwritten unread.
         await ctx.catch_up()

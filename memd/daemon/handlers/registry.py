@@ -8,6 +8,7 @@ from memd.daemon.handlers.handler_context import HandlerContext, InWorkspace, Re
 from memd.daemon.handlers.permission import bound_params, check_files, propose_untrusted, visible_part
 from memd.daemon.serving.server import IncomingCall
 from memd.errors import LedgerDamaged, MemdError, UnknownMethod
+from memd.models import digest_of
 from memd.notes.secrets import masked, masked_in
 from memd.protocol.methods import METHODS, Request
 from memd.protocol.methods.base import Numbered, Progressing, parse
@@ -57,7 +58,7 @@ async def dispatch(ctx: HandlerContext, method: str, params: dict[str, Any], cal
     ctx.spell_path(request)
     if isinstance(request, Numbered) and isinstance(request, InWorkspace) and request.request_id:
         # The same number of another method, or of another workspace, is another call.
-        request.request_id = f"{method}:{','.join(ctx.names(request))}:{request.request_id}"
+        request.request_id = digest_of(f"{method}:{','.join(ctx.names(request))}:{request.request_id}")
     await propose_untrusted(ctx, declared, request, params)
     wants_progress = isinstance(request, Progressing) and request.progress
     ctx = ctx.for_call(call if declared.writes else None, call.progress if wants_progress else None)

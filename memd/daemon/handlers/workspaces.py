@@ -102,8 +102,8 @@ async def workspace_rm(ctx: HandlerContext, request: methods.WorkspaceRmRequest,
             return {"ns": ns, "root": root, "removed": True, "tokens": [], "globs": []}
         index = ctx.stores.index(request.ns) if request.ns else _index_at(ctx, absolute_path(request.path))
         ns = index.workspace.ns
-        await configure(ctx, edit.remove_workspace, ns)
         withdrawn = await ctx.read(tokens.withdraw, ns)
+        await configure(ctx, edit.remove_workspace, ns)
         ctx.watcher.remove(ns)
         ctx.outlines.forget(ns, index.id)
         await ctx.write(stop_watching, ctx.worker, index.id, ns, request.hard)

@@ -216,12 +216,13 @@ def _hold(index: OwnIndex, batch: FileBatch, report: IngestReport, written: Coll
     new = {(seen.inode, seen.mtime_ns): path for path, seen in result.files.items() if path not in index.files}
     moved = {path: new[key] for path, row in index.files.items() if (key := (row.inode, row.mtime_ns)) in new}
     # What is there and left out was excluded by a person.
-    gone = index.files.keys() - result.files.keys() - moved.keys() - set(written)
+    gone = index.files.keys() - result.files.keys() - moved.keys()
     vanished = [path for path in gone if not os.path.lexists(root / path)]
-    many = len(vanished) > HOLD_FILES and len(vanished) > len(index.files) / 2
+    lost = [path for path in vanished if path not in written or not actions.removed(index.reader, index.id, path)]
+    many = len(lost) > HOLD_FILES and len(lost) > len(index.files) / 2
     # As where a disk is not mounted; the last file of all may have been deleted.
-    empty = len(vanished) > 1 and not names_in(root)
-    index.held = frozenset(vanished if many or empty or result.missing else ())
+    empty = len(lost) > 1 and not names_in(root)
+    index.held = frozenset(vanished if result.missing else lost if many or empty else ())
     report.held = len(index.held)
     # A renamed file finds its memories if both of its names are read together.
     apart = {path: moved[path] for path in batch.removed if path in moved and moved[path] not in batch.known}

@@ -52,7 +52,7 @@ def _names(path: str, memory: Memory) -> dict[str, int]:
     names |= {folded(alias): ALIAS for alias in declared.aliases}
     key = f"{stem}#{memory.slug}" if memory.slug else stem
     # A link to a file with a `#` in its name is read as one to a heading.
-    return names | {key: KEY, key_target(key): KEY}
+    return {key_target(key): ALIAS} | names | {key: KEY}
 
 
 def _bare(path: str) -> str:

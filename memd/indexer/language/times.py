@@ -54,7 +54,7 @@ def spans(text: str, now: date, language: str | None = None) -> list[TimeSpan]:
         if not cues or any(cue in low for cue in cues):
             atoms += _read(pattern, read, text, low, now, atoms)
     atoms.sort(key=lambda span: span.start)
-    return _joined(_with_weekdays(atoms, text, low), text, low, now) if atoms else []
+    return _joined(_with_weekdays(atoms, text, low, now), text, low, now) if atoms else []
 
 
 def single(text: str, now: date) -> TimeSpan | None:
@@ -163,17 +163,27 @@ def _joined(atoms: list[TimeSpan], text: str, low: str, now: date) -> list[TimeS
     return joined
 
 
-def _with_weekdays(atoms: list[TimeSpan], text: str, low: str) -> list[TimeSpan]:
-    """The expressions, each date as one with the weekday beside it: "Monday, 6 October 2025", "2025-10-06 (Mon)"."""
+def _with_weekdays(atoms: list[TimeSpan], text: str, low: str, now: date) -> list[TimeSpan]:
+    """The expressions, each date as one with its weekday beside it: "Monday, 6 October 2025", "2025-10-06 (Mon)"."""
     whole = list[TimeSpan]()
     for atom in atoms:
-        days = [one for one in (*whole[-1:], atom) if one.first == one.last]
-        dated = [one for one in days if any(map(str.isdigit, one.text))]
-        if len(days) == 2 and len(dated) == 1 and BESIDE.fullmatch(low, whole[-1].end, atom.start):
-            start = whole.pop().start
-            atom = replace(dated[0], text=text[start : atom.end], start=start, end=atom.end)
+        if whole and BESIDE.fullmatch(low, whole[-1].end, atom.start):
+            day, dated = sorted((whole[-1], atom), key=lambda one: any(map(str.isdigit, one.text)))
+            if _is_weekday_of(day, dated, now):
+                start = whole.pop().start
+                atom = replace(dated, text=text[start : atom.end], start=start, end=atom.end)
         whole.append(atom)
     return whole
+
+
+def _is_weekday_of(day: TimeSpan, dated: TimeSpan, now: date) -> bool:
+    """Whether an expression is the weekday of a date: it is the same one yesterday, which "yesterday" is not."""
+    if day.first != day.last or dated.first != dated.last or any(map(str.isdigit, day.text)):
+        return False
+    before = single(day.text, days_on(now, -1))
+    weekday = day.first.weekday() if any(map(str.isdigit, dated.text)) else None
+    same = before is not None and before.first.weekday() == weekday
+    return same and (dated.any_year or dated.first.weekday() == weekday)
 
 
 def _range(one: TimeSpan, other: TimeSpan, text: str, start: int) -> TimeSpan:

@@ -46,7 +46,7 @@ class Pattern:
         else:
             # In either encoding of its accents.
             forms = dict.fromkeys((wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD"))))
-            self._literals = list(forms) if case else list(dict.fromkeys(map(str.casefold, forms)))
+            self._literals = list(forms) if case else list(dict.fromkeys(_undotted(form).casefold() for form in forms))
             self._folds = not case
             self.matches = self._anywhere
 
@@ -97,6 +97,7 @@ class FoldedText:
     """A text without capitals: where something stands in it, whatever repeats itself there, takes linear time."""
 
     def __init__(self, text: str) -> None:
+        text = _undotted(text)
         self._text = text.casefold()
         self._longer: list[tuple[int, int, int]] = []
         """Where a letter that became several begins in it, how many more they are, and where it stands in the text."""
@@ -107,11 +108,13 @@ class FoldedText:
 
     def spans(self, literal: str) -> Spans:
         """Where a folded text stands, by the places of the text as it was; not what begins or ends within a letter."""
-        spans = _spans(self._text, literal)
-        if not self._longer:
-            return spans
-        placed = ((self._place(start), self._place(end)) for start, end in spans)
-        return [(start, end) for start, end in placed if start is not None and end is not None]
+        found, at = Spans(), self._text.find(literal)
+        while at >= 0:
+            start, end = self._place(at), self._place(at + len(literal))
+            whole = start is not None and end is not None
+            found += [(start, end)] if start is not None and end is not None else []
+            at = self._text.find(literal, at + len(literal) if whole else at + 1)
+        return found
 
     def _place(self, at: int) -> int | None:
         """Where a place of the folded text is in the text; None within a letter."""
@@ -120,6 +123,11 @@ class FoldedText:
             return at
         begins, more, place = self._longer[nth]
         return place + max(0, at - begins - more) if at == begins or at > begins + more else None
+
+
+def _undotted(text: str) -> str:
+    """A text in which a capital I with a dot, and a small one without, are that letter; as long as before."""
+    return text.replace("İ", "i").replace("ı", "i")
 
 
 @cache

@@ -222,6 +222,12 @@ def done_since(connection: Connection, workspace: int, path: str, digest: str | 
     return []
 
 
+def removed(connection: Connection, workspace: int, path: str) -> bool:
+    """Whether the last thing that memd did to a file was to remove it."""
+    row = connection.execute(SQL["done_to"], (workspace, path)).fetchone()
+    return row is not None and row["after"] is None
+
+
 def _unpacked(row: Row) -> Splice:
     packed = Splice(**{field.name: row[field.name] for field in fields(Splice)})
     return replace(packed, removed=zlib.decompress(packed.removed), inserted=zlib.decompress(packed.inserted))

@@ -108,9 +108,9 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
         record.fail(error)
         raise
     conflicts = tuple(one.conflict for one in written if one.conflict)
-    changed = any(one.before != one.after for one in written)
+    changed = [change.path for change, one in zip(changes, written, strict=True) if one.before != one.after]
     number = record.finish(conflicts, changed)
-    return ActionResult(number, record.write_action.paths, conflicts, key=record.key, changed=changed)
+    return ActionResult(number, record.write_action.paths, conflicts, key=record.key, changed=bool(changed))
 
 
 def _keeps_day(connection: Connection, write_action: WriteAction) -> bool:
@@ -143,11 +143,11 @@ class _ActionRecord:
             actions.keep_splice(connection, self._begun(connection), nth, splice)
         failpoint("action-begun")
 
-    def finish(self, conflicts: Sequence[str], changed: bool) -> int:
+    def finish(self, conflicts: Sequence[str], changed: Sequence[str]) -> int:
         with self.ledger.write() as connection:
             number = self._begun(connection)
             if changed:
-                self.ledger.promise(connection, self.index.id, self.write_action.paths)
+                self.ledger.promise(connection, self.index.id, changed)
             actions.finish(connection, number, {"paths": self.write_action.paths, "conflicts": conflicts})
             if self.write_action.undoes is not None:
                 actions.mark_undone(connection, self.write_action.undoes, number)
