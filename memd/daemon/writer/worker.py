@@ -248,9 +248,11 @@ class Worker:
         try:
             result = task.do(*task.args)
         except BaseException as error:
-            future.set_exception(explained := self.guard.explain(error) if isinstance(error, Exception) else error)
+            explained = self.guard.explain(error) if isinstance(error, Exception) else error
             if isinstance(explained, DiskFull):
+                # Before who asked hears of it, and looks at the status.
                 self.health.set("disk", explained.message, explained.hint)
+            future.set_exception(explained)
             if not isinstance(error, Exception):
                 raise
             return
