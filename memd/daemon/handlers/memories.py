@@ -34,7 +34,6 @@ async def put(ctx: HandlerContext, request: methods.PutRequest, call: IncomingCa
     writer.refuse_secrets(new or "")
     await ctx.catch_up()
     target, found = await ctx.read(keys.existing_or_new, ctx.stores, writer.index, key, writer.layout), list[Result]()
-    await ctx.read(keys.refuse_whole_file, ctx.stores, writer.index, target)
     if not await writer.repeated():
         if target.memory is None and new is None:
             raise NotFound(f"no memory has the key `{key}`, and no text was given for a new one",

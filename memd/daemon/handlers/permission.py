@@ -73,12 +73,12 @@ def check_files(ctx: HandlerContext, connection: ClientConnection, method: Metho
     if not (bound := connection.bound) or ctx.settings.server.cross_workspace:
         return
     values = [getattr(request, one.python_name) for one in parameters_of(method.name).values() if one.opened]
+    state = ctx.stores.folder.resolve()
     others = [index.workspace.root for ns, index in ctx.stores.indexes.items() if ns != bound]
     for text in (text for value in values for text in ((value,) if isinstance(value, str) else value)):
         if not text or "\0" in text:
             continue
         path = Path(text).resolve()
-        state = ctx.stores.folder.resolve()
         holds = any(place.resolve().is_relative_to(path) for place in (*others, state)) or path.is_relative_to(state)
         if holds or ctx.around(str(path), holding=True) not in ("", bound):
             raise Refused(f"{text} belongs to another workspace than `{bound}`", "name files of your own")

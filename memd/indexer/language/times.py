@@ -168,8 +168,8 @@ def _with_weekdays(atoms: list[TimeSpan], text: str, low: str, now: date) -> lis
     whole = list[TimeSpan]()
     for atom in atoms:
         if whole and BESIDE.fullmatch(low, whole[-1].end, atom.start):
-            day, dated = sorted((whole[-1], atom), key=lambda one: any(map(str.isdigit, one.text)))
-            if _is_weekday_of(day, dated, now):
+            day, dated = sorted((whole[-1], atom), key=_has_digits)
+            if not _has_digits(day) and _has_digits(dated) and _is_weekday_of(day, dated, now):
                 start = whole.pop().start
                 atom = replace(dated, text=text[start : atom.end], start=start, end=atom.end)
         whole.append(atom)
@@ -178,12 +178,15 @@ def _with_weekdays(atoms: list[TimeSpan], text: str, low: str, now: date) -> lis
 
 def _is_weekday_of(day: TimeSpan, dated: TimeSpan, now: date) -> bool:
     """Whether an expression is the weekday of a date: it is the same one yesterday, which "yesterday" is not."""
-    if day.first != day.last or dated.first != dated.last or any(map(str.isdigit, day.text)):
+    if day.first != day.last or dated.first != dated.last:
         return False
-    before = single(day.text, days_on(now, -1))
-    weekday = day.first.weekday() if any(map(str.isdigit, dated.text)) else None
+    before, weekday = single(day.text, days_on(now, -1)), day.first.weekday()
     same = before is not None and before.first.weekday() == weekday
     return same and (dated.any_year or dated.first.weekday() == weekday)
+
+
+def _has_digits(span: TimeSpan) -> bool:
+    return any(map(str.isdigit, span.text))
 
 
 def _range(one: TimeSpan, other: TimeSpan, text: str, start: int) -> TimeSpan:

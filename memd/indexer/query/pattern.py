@@ -51,9 +51,8 @@ class Pattern:
             self.matches = self._anywhere
 
     def _anywhere(self, text: str) -> Matches:
-        folded = FoldedText(text) if self._folds else None
-        found = sorted(span for literal in self._literals
-                       for span in (folded.spans(literal) if folded else _spans(text, literal)))  # fmt: skip
+        searched = SearchedText(text, self._folds)
+        found = sorted(span for literal in self._literals for span in searched.spans(literal))
         if not found:
             return {}
         lines, matches = LineOffsets(text), Matches()
@@ -93,12 +92,12 @@ class Pattern:
             ) from None
 
 
-class FoldedText:
-    """A text without capitals: where something stands in it, whatever repeats itself there, takes linear time."""
+class SearchedText:
+    """A text, which may be without its capitals: to search it takes linear time, whatever repeats itself there."""
 
-    def __init__(self, text: str) -> None:
-        text = _undotted(text)
-        self._text = text.casefold()
+    def __init__(self, text: str, folds: bool) -> None:
+        text = _undotted(text) if folds else text
+        self._text = text.casefold() if folds else text
         self._longer: list[tuple[int, int, int]] = []
         """Where a letter that became several begins in it, how many more they are, and where it stands in the text."""
         more = 0
@@ -107,13 +106,14 @@ class FoldedText:
             more += self._longer[-1][1]
 
     def spans(self, literal: str) -> Spans:
-        """Where a folded text stands, by the places of the text as it was; not what begins or ends within a letter."""
+        """Where a text stands, one behind the other, by the places of the text as it was; not within a letter."""
         found, at = Spans(), self._text.find(literal)
         while at >= 0:
-            start, end = self._place(at), self._place(at + len(literal))
-            whole = start is not None and end is not None
-            found += [(start, end)] if start is not None and end is not None else []
-            at = self._text.find(literal, at + len(literal) if whole else at + 1)
+            start, end, after = self._place(at), self._place(at + len(literal)), at + 1
+            if start is not None and end is not None:
+                found.append((start, end))
+                after = at + len(literal)
+            at = self._text.find(literal, after)
         return found
 
     def _place(self, at: int) -> int | None:
@@ -134,15 +134,6 @@ def _undotted(text: str) -> str:
 def _growing() -> re.Pattern[str]:
     """The letters that are several in small ones: ß."""
     return re.compile(f"[{''.join(filter(lambda one: len(one.casefold()) > 1, map(chr, range(0x10000))))}]")
-
-
-def _spans(text: str, literal: str) -> Spans:
-    """Where a text stands in another, one behind the other."""
-    found, at = Spans(), text.find(literal)
-    while at >= 0:
-        found.append((at, at + len(literal)))
-        at = text.find(literal, at + len(literal))
-    return found
 
 
 def _compiled(wanted: str, case: bool) -> regex.Pattern[str]:

@@ -284,7 +284,9 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
     rows, layer_of = lookup.memories(stores.ledger.reader, index.id, key), index.workspace.layer_of
     # A file that only the team has gets a version of one's own; a section has none without the file, and is refused.
     if any(layer_of(row["path"]) == OWN or "#" in key or key.startswith(row["path"]) for row in rows):
-        return existing(stores, index, key)
+        target = existing(stores, index, key)
+        refuse_whole_file(stores, index, target)
+        return target
     if "#" in key:
         new = f'a new one has a name without #: memd put {slug(key.rpartition("#")[2]) or "NAME"} "…"'
         raise NotFound(f"no memory has the key `{key}`", f"{suggest_keys(stores, [index], key)}\n{new}")
