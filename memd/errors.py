@@ -168,10 +168,11 @@ def report(error: MemdError) -> int:
     return error.exit_code
 
 
-def in_shell(word: str) -> str:
-    """A name as one types it in the command of a hint; `shlex` would quote each `#` and `ü`."""
+def in_shell(name: object) -> str:
+    """A name or a path as one types it in the command of a hint; `shlex` would quote each `#` and `ü`."""
     import shlex
 
+    word = str(name)
     plain = word[:1] not in "#~-" and all(char.isalnum() or char in "_@%+=:,./#~-" for char in word)
     return word if plain else shlex.quote(word)
 

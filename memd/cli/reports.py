@@ -263,11 +263,14 @@ def added(result: Mapping[str, Any], waited: bool, others: int = 0) -> str:
     return "\n".join(lines)
 
 
+FIX = "memd doctor --fix"
+
+
 def doctor(result: Mapping[str, Any], fixed: bool) -> str:
     """One line a finding, and what to do about those that are not well."""
-    # Only a person can mend the last two.
-    broken = {finding["name"] for finding in result["findings"] if finding["state"] == "broken"} - {"config", "places"}
-    more = "to repair it: memd doctor --fix" if broken and not fixed else "memd cannot repair what is broken above"
+    broken = [finding.get("fix", "") for finding in result["findings"] if finding["state"] == "broken"]
+    mends = any(fix.startswith(FIX) for fix in broken)
+    more = f"to repair it: {FIX}" if mends and not fixed else "memd cannot repair what is broken above"
     warned = any(finding["state"] == "warn" for finding in result["findings"])
     well = "nothing is broken, but see the warnings" if warned else "all is well"
     return "\n".join([*map(_finding, result["findings"]), well if result["ok"] else more])

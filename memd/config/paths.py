@@ -11,7 +11,7 @@ import stat
 import sys
 import time
 
-from memd.errors import UnsafePlace, UsageError
+from memd.errors import UnsafePlace, UsageError, in_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107
 def _xdg(variable: str, fallback: str) -> str:
     base = os.environ.get(variable)
     # The XDG specification says that relative paths must be ignored.
-    return base if base and base.startswith("/") else os.path.expanduser("~/" + fallback)  # noqa: PTH111
+    if base and base.startswith("/"):
+        return base
+    home = os.path.expanduser("~")  # noqa: PTH111
+    if not home.startswith("/"):
+        raise UnsafePlace("this user has no home directory", "name a place for its files: export MEMD_HOME=DIR")
+    return f"{home}/{fallback}"
 
 
 def _config_home() -> str:
@@ -130,14 +135,20 @@ def private_dir(path: Path) -> Path:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
-        raise UnsafePlace(f"{path} is a symbolic link", f"remove it: rm {path}")
-    if found.st_uid != os.getuid():
-        why = f"{path} belongs to uid {found.st_uid}, not to you (uid {os.getuid()})"
-        raise UnsafePlace(why, f"take it over: sudo chown -R {os.getuid()} {path}")
+        raise UnsafePlace(f"{path} is a symbolic link", f"remove it: rm {in_shell(path)}")
+    check_owner(path, path)
     if stat.S_IMODE(found.st_mode) & 0o077:
         why = f"{path} can be used by others (mode {stat.S_IMODE(found.st_mode):04o})"
-        raise UnsafePlace(why, f"close it: chmod 700 {path}")
+        raise UnsafePlace(why, f"close it: chmod 700 {in_shell(path)}")
     return path
+
+
+def check_owner(place: Path, folder: Path) -> None:
+    """Refuse what another user owns in a folder of memd's, such as a backup that was copied back with sudo."""
+    owner, me = place.lstat().st_uid, os.getuid()
+    if owner != me:
+        how = f"take it over: sudo chown -R {me} {in_shell(folder)}" if me else "run memd as that user, without sudo"
+        raise UnsafePlace(f"{place} belongs to uid {owner}, not to you (uid {me})", how)
 
 
 def is_utf8(name: str) -> bool:

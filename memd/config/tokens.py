@@ -136,7 +136,7 @@ def _read(place: Path) -> dict[str, AccessToken]:
         with place.open("rb") as opened:
             found = os.fstat(opened.fileno())
             if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-                raise UnsafePlace(f"{place} can be used by others", f"close it: chmod 600 {place}")
+                raise UnsafePlace(f"{place} can be used by others", f"close it: chmod 600 {in_shell(place)}")
             rows = json.load(opened)["tokens"]
         return {row["name"]: AccessToken(**{**row, "ns": tuple(row["ns"])}) for row in rows}
     except FileNotFoundError:

@@ -33,8 +33,9 @@ def examine(fix: bool) -> list[doctor.DoctorFinding]:
         return [doctor.DoctorFinding(name, "broken", error.message, error.hint)]
     with closing(lock):
         findings = [doctor.DoctorFinding("config", "ok", str(paths.config_file())), *_rules(settings)]
-        findings += doctor.open_ledger(paths.state_dir(), fix)
-        if not doctor.sound(findings):
+        ledger = doctor.open_ledger(paths.state_dir(), fix)
+        findings += ledger
+        if any(finding.state != "mended" for finding in ledger):
             return findings
         found = _examine_stores(settings, fix)
         if fix and not doctor.sound(found[:1]):

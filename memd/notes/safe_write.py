@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 from memd.config.paths import bytes_of
-from memd.errors import Conflict, DiskFull, MemdError, Refused
+from memd.errors import Conflict, DiskFull, MemdError, Refused, in_shell
 from memd.failpoints import failpoint
 from memd.models import digest_of
 from memd.notes.blocks import with_line_ends
@@ -364,7 +364,7 @@ def _memd_errors(file: Path) -> Iterator[None]:
         why = f"{file.name} could not be written: {error.strerror}"
         if error.errno in FULL:
             raise DiskFull(why, "free some space; the file is as it was") from error
-        raise MemdError(why, f"ls -la {file.parent}") from error
+        raise MemdError(why, f"look at it: ls -la {in_shell(file.parent)}") from error
 
 
 # --- leftovers of rewrites ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from memd.errors import Busy, MemdError, NoDaemon, UnsafePlace
+from memd.errors import Busy, MemdError, NoDaemon, UnsafePlace, in_shell
 
 FIRST_DESCRIPTOR = 3
 """The first that systemd hands over."""
@@ -110,7 +110,6 @@ def inherited() -> int:
 
 
 def _connect(link: _socket.socket, path: str, deadline: float) -> None:
-    look = f"look at it: ls -la {path}"
     while True:
         try:
             return link.connect(path)
@@ -122,15 +121,19 @@ def _connect(link: _socket.socket, path: str, deadline: float) -> None:
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
             raise NoDaemon("no daemon is running", "start it: memd start") from error
         except PermissionError as error:
-            raise NoDaemon(f"you may not use the socket {path}", look) from error
+            raise NoDaemon(f"you may not use the socket {path}", _look(path)) from error
         except OSError as error:
-            raise NoDaemon(f"the socket {path} cannot be used: {error.strerror or error}", look) from error
+            raise NoDaemon(f"the socket {path} cannot be used: {error.strerror or error}", _look(path)) from error
 
 
 def _check_owner(link: _socket.socket, path: str) -> None:
     """Tell nothing to a daemon that another user runs."""
     if (owner := peer_uid(link)) not in (os.getuid(), 0):
-        raise UnsafePlace(f"uid {owner} listens at {path}, not you", f"look at it: ls -la {path}")
+        raise UnsafePlace(f"uid {owner} listens at {path}, not you", _look(path))
+
+
+def _look(path: str) -> str:
+    return f"look at it: ls -la {in_shell(path)}"
 
 
 def peer_uid(link: _socket.socket) -> int:

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from memd.config import paths
 from memd.config.addresses import is_loopback_host
-from memd.errors import Busy, NoDaemon, Refused, UnsafePlace, UsageError
+from memd.errors import Busy, NoDaemon, Refused, UnsafePlace, UsageError, in_shell
 from memd.protocol.connection import MAX_REPLY, Closed, silent
 from memd.version import __version__
 
@@ -116,7 +116,7 @@ def _token() -> str:
     try:
         with file.open() as opened:
             if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
-                raise UnsafePlace(f"others can read the token in {file}", f"close it: chmod 600 {file}")
+                raise UnsafePlace(f"others can read the token in {file}", f"close it: chmod 600 {in_shell(file)}")
             return opened.read().strip()
     except FileNotFoundError:
         raise UsageError("the hub needs a token, and there is none", f"give it as MEMD_TOKEN, or in {file}") from None

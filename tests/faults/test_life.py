@@ -148,13 +148,17 @@ def test_a_place_that_is_a_link_is_refused(home: Home, place: str) -> None:
     _refused(home, "symbolic link", f"rm {home.path / place}")
 
 
-def test_a_place_of_another_owner_is_refused(home: Home) -> None:
+@pytest.mark.parametrize("place", ["run", "state", "state/start.log"])
+def test_a_place_of_another_owner_is_refused(home: Home, place: str) -> None:
+    """A backup that is copied back with sudo belongs to root."""
     if os.getuid() != 0:
         pytest.skip("only root can give a directory away")
-    folder = home.path / "run"
-    folder.mkdir(mode=0o700)
+    folder = home.path / place
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.touch() if folder.suffix else folder.mkdir(mode=0o700)
     os.chown(folder, 65534, 65534)
-    _refused(home, "uid 65534", f"chown -R 0 {folder}")
+    _refused(home, "uid 65534", "run memd as that user")
+    assert "belongs to uid 65534" in home.run("doctor").stdout
 
 
 def test_a_socket_path_that_is_too_long_is_refused(home: Home) -> None:

@@ -113,7 +113,7 @@ def logs(args: Args) -> None:
     found = last_lines(file, args["lines"]) if args["lines"] else []
     if json:
         console.json({"log": str(file), "lines": found})
-    elif not found and not follow:
+    elif not found and not follow and args["lines"]:
         console.note(f"the log is empty: {file}")
     console.lines(chain([] if json else found, _follow(file) if follow else []))
 

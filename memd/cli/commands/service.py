@@ -13,9 +13,10 @@ import typer
 
 import memd
 from memd.cli import console
+from memd.cli.connecting import change
 from memd.cli.method_command import Args, command_group, own_command
 from memd.config import load, paths
-from memd.errors import ConfigError, MemdError, Refused, UsageError
+from memd.errors import ConfigError, MemdError, Refused, UsageError, in_shell
 from memd.protocol import start
 from memd.protocol.safe_text import one_line
 from memd.protocol.start import run_program, systemctl
@@ -51,7 +52,7 @@ def install(args: Args) -> None:
         console.out(plist().decode())
         return
     if args["print_only"]:
-        written = units(args["web"], args["serve"])
+        written = units(args["web"], args["serve"]) | dropins()
         text = "\n".join(f"# {paths.unit_dir() / name}\n{unit}" for name, unit in written.items()).rstrip()
         console.show(written, text, json)
         return
@@ -121,6 +122,13 @@ def installed() -> bool:
 def uses_namespaces() -> bool:
     """Whether the service that is installed has what needs namespaces."""
     return installed() and "\nPrivateUsers=yes" in start.unit_file().read_text(encoding="utf-8")
+
+
+def dropins() -> dict[str, str]:
+    """What the daemon's unit gets from the settings, by the names beside it."""
+    network = {"network": template("network.conf")} if load.load().needs_network else {}
+    every = {"workspaces": workspaces_dropin(_roots()), **network}
+    return {f"{SERVICE}.d/{about}.conf": text for about, text in every.items()}
 
 
 def dropin_file(about: str = "workspaces") -> Path:
@@ -283,7 +291,11 @@ def remove_all() -> list[Path]:
 
 
 def places() -> list[Path]:
-    """State, config and socket directory as far as they exist; refused when notes lie inside."""
+    """State, config and socket directory as far as they exist; refused while agents are connected, or when notes lie
+    inside."""
+    if connected := [path for path in change.traces() if Path(path).exists()]:
+        why = f"agents would go on calling memd: it stands in {', '.join(connected)}"
+        raise Refused(why, "for each of them (memd connect lists them): memd disconnect AGENT")
     config = paths.config_file() if os.environ.get("MEMD_HOME") else paths.config_file().parent
     found = [place for place in (paths.state_dir(), config, paths.run_dir()) if place.exists()]
     try:
@@ -293,7 +305,8 @@ def places() -> list[Path]:
         raise Refused(unknown, "mend it first: memd config check") from error
     for root, place in product(roots, found):
         if place.resolve() in (root, *root.parents):
-            raise Refused(f"{root} holds notes and lies inside {place}", f"move the notes first: mv {root} ~/")
+            where = f"{root} holds notes and lies inside {place}"
+            raise Refused(where, f"move the notes first: mv {in_shell(root)} ~/")
     return found
 
 

@@ -259,7 +259,8 @@ def _git(root: Path, *arguments: str, check: bool = True) -> str:
     except FileNotFoundError:
         raise MemdError("git is not installed", "install it, then try again") from None
     if done.returncode and check:
-        raise MemdError(f"git {arguments[0]} failed: {done.stderr.strip()}", f"look at it: git -C {root} status")
+        look = f"look at it: git -C {in_shell(root)} status"
+        raise MemdError(f"git {arguments[0]} failed: {done.stderr.strip()}", look)
     return done.stdout.strip()
 
 

@@ -213,24 +213,25 @@ def _digest(data: bytes) -> str:
 def _trace_of(path: Path) -> Trace:
     """The change that `connect` made to a file, if it did."""
     try:
-        return Trace(**_all_traces()[str(path)])
+        return Trace(**traces()[str(path)])
     except (KeyError, TypeError):
         return NO_TRACE
 
 
 def _keep_trace(path: Path, trace: Trace | None) -> None:
     """Keep the trace of a file, or with None drop it."""
-    traces = _all_traces()
-    traces.pop(str(path), None)
+    known = traces()
+    known.pop(str(path), None)
     if trace is not None:
-        traces[str(path)] = asdict(trace)
+        known[str(path)] = asdict(trace)
     file = paths.private_dir(paths.state_dir()) / TRACES
-    paths.replace_file(file, f"{json.dumps(traces, indent=1)}\n".encode(), 0o600)
+    paths.replace_file(file, f"{json.dumps(known, indent=1)}\n".encode(), 0o600)
 
 
-def _all_traces() -> dict[str, Any]:
+def traces() -> dict[str, Any]:
+    """Those of all files, by their paths."""
     try:
-        traces = json.loads((paths.state_dir() / TRACES).read_text(encoding="utf-8"))
+        known = json.loads((paths.state_dir() / TRACES).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return traces if isinstance(traces, dict) else {}
+    return known if isinstance(known, dict) else {}

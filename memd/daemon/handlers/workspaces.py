@@ -16,7 +16,7 @@ from memd.daemon.handlers.server import config_error, workspace_status
 from memd.daemon.handlers.workspace_writer import absolute_path
 from memd.daemon.serving.events import PUT_BACK
 from memd.daemon.writer.tasks import examine_stores, rebuild_vectors, stop_watching, use_built_text
-from memd.errors import AlreadyExists, Busy, DiskFull, MemdError, UnknownWorkspace, UsageError
+from memd.errors import AlreadyExists, Busy, DiskFull, MemdError, UnknownWorkspace, UsageError, in_shell
 from memd.indexer.indexing.ingest import IndexingOptions
 from memd.indexer.maintenance import doctor as doctor_checks
 from memd.indexer.maintenance.rebuild import build_elsewhere
@@ -117,7 +117,8 @@ async def configure(ctx: HandlerContext, change: Callable[P, T], *args: P.args, 
     except OSError as error:
         kind = DiskFull if error.errno == errno.ENOSPC else MemdError
         file = paths.config_file()
-        raise kind(f"{file} could not be changed: {error.strerror}", f"look at it: ls -la {file.parent}") from error
+        look = f"look at it: ls -la {in_shell(file.parent)}"
+        raise kind(f"{file} could not be changed: {error.strerror}", look) from error
 
 
 def _index_at(ctx: HandlerContext, directory: Path) -> OwnIndex:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memd.config import paths
-from memd.errors import AlreadyRunning
+from memd.errors import AlreadyRunning, UnsafePlace
 from memd.version import __version__
 
 NAMED_SECONDS = 1.0
@@ -49,7 +49,14 @@ def _owner(descriptor: int) -> str:
 
 def take_state() -> Lock:
     """Make the daemon's directories, and take the lock that makes them this process's own."""
-    paths.private_dir(paths.state_dir())
-    paths.private_dir(paths.run_dir())
-    paths.check_socket_length(paths.socket_path())
-    return Lock(paths.lock_file())
+    try:
+        state = paths.private_dir(paths.state_dir())
+        for place in state.iterdir():
+            with suppress(FileNotFoundError):
+                paths.check_owner(place, state)
+        paths.private_dir(paths.run_dir())
+        paths.check_socket_length(paths.socket_path())
+        return Lock(paths.lock_file())
+    except OSError as error:
+        why = f"{error.filename} cannot be used: {error.strerror}"
+        raise UnsafePlace(why, "let it be written by you, or use another place: export MEMD_HOME=DIR") from error

@@ -96,6 +96,6 @@ class LedgerGuard:
         ledger, folder = self._stores.ledger, self._stores.folder / backups.FOLDER
         kept = ledger.copy = backups.make(ledger, folder, datetime.now())
         why = f"{LedgerPlace.TAKEN.value}; nothing is written, and what memd had is in {kept}"
-        back = f"memd restore-backup {in_shell(str(kept))}"
+        back = f"memd restore-backup {in_shell(kept)}"
         self._health.set(TROUBLE, why, f"memd restart takes that file, {back} the copy")
         log.error("%s", why)

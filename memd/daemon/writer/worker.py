@@ -8,13 +8,14 @@ What waits for it, and whose turn it is, is in queue.py.
 """
 
 import logging
-import shutil
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 from memd.config.schema import Settings
@@ -41,8 +42,8 @@ IMPORT_SECONDS = 0.5
 SHORT_PIECE, LONG_PIECE = 0.1, 1.0
 """Seconds that are spent on indexing before somebody who waits has a turn, and at most in any case."""
 IDLE_SECONDS = 0.5
-ROOM = 1 << 20
-"""With so many free bytes a disk counts as full no longer."""
+ROOM, FILES = 1 << 20, 16
+"""With so many free bytes, and room for so many files, a disk counts as full no longer."""
 QUIET_SECONDS = 5.0
 
 T = TypeVar("T")
@@ -181,7 +182,8 @@ class Worker:
         if not self.guard.look():
             self._looked += RETRY_SECONDS
         self._restore_failed()
-        if "disk" in self.health.names and shutil.disk_usage(self.stores.folder).free > ROOM:
+        # What waits for the disk tells by itself when there is room again.
+        if "disk" in self.health.names and not self.pending_files() and _has_room(self.stores.folder):
             self.health.clear("disk")
         self.stores.close_unused()
         self.events.tell(LOOKED)
@@ -435,3 +437,9 @@ class Worker:
                 log.warning("%s; their memories are held", why)
         elif not index.held:
             self.health.clear(f"held:{ns}")
+
+
+def _has_room(folder: Path) -> bool:
+    disk = os.statvfs(folder)
+    # Some file systems have no limit of files, and tell none.
+    return disk.f_bavail * disk.f_frsize > ROOM and (disk.f_favail >= FILES or not disk.f_files)

@@ -113,6 +113,13 @@ def _open(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True)
 
 
+def schema_of(ledger: Path) -> int:
+    """The schema that a ledger says it has, which is not changed by that; 0 where it cannot be read."""
+    with suppress(sqlite3.Error), closing(_open(ledger)) as opened:
+        return int(opened.execute("PRAGMA user_version").fetchone()[0])
+    return 0
+
+
 def copy(backup: Path, fresh: Path) -> None:
     """Copy a backup as a ledger that can take the place."""
     remove(fresh)

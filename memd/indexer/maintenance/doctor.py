@@ -1,5 +1,6 @@
 """The doctor: checks every store, names what is broken, and repairs it with `--fix`."""
 
+import os
 import shlex
 import shutil
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from memd import installation
 from memd.config.schema import Settings
-from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken, in_shell
+from memd.errors import LedgerDamaged, MemdError, ModelUnavailable, StoreBroken
 from memd.indexer.indexing import ingest
 from memd.indexer.indexing.read_files import changed_paths, read_or_none
 from memd.indexer.indexing.scan import left_out, linked_note, matcher, newest_first, refusal, scan
@@ -22,6 +23,7 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import chroma_place
 from memd.indexer.store.ledger import FIX, Ledger, LedgerPlace, translated
+from memd.indexer.store.ledger_check import VERSION
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
 from memd.indexer.store.vectors import VectorStore
 from memd.models import JsonObject, Workspace
@@ -30,7 +32,7 @@ from memd.notes.parse import parse
 from memd.notes.read import SkippedFile, UnreadableFile
 from memd.notes.secrets import secrets_in
 
-ROOM_MB = 200
+ROOM_MB, ROOM_FILES = 200, 1_000
 """With less free space than this the doctor warns."""
 
 FOLLOW_SECONDS = 20.0
@@ -127,7 +129,13 @@ def _broken(problem: str, fix: str = FIX) -> DoctorFinding:
 
 
 def open_ledger(folder: Path, fix: bool) -> list[DoctorFinding]:
-    """Whether the ledger opens; with `fix` another takes the place of a damaged one. Notes are not in it."""
+    """Whether the ledger opens; with `fix` another takes the place of a damaged one. Notes are not in it.
+
+    Without `fix` that of an older memd is not opened, which would upgrade it.
+    """
+    if not fix and 0 < (found := backups.schema_of(folder / "state.db")) < VERSION:
+        older = f"an older memd wrote it (schema {found}, this one knows {VERSION}): the next start upgrades it"
+        return [DoctorFinding("state.db", "warn", f"{older}, and keeps a copy of it", "memd start")]
     try:
         Ledger(folder / "state.db").close()
     except StoreBroken as error:
@@ -148,6 +156,9 @@ def _room(folder: Path) -> DoctorFinding:
     free = shutil.disk_usage(folder).free // 1_000_000
     if free < ROOM_MB:
         return DoctorFinding("disk", "warn", f"{free} MB free at {folder}", "make room")
+    files = os.statvfs(folder)
+    if files.f_files and files.f_favail < ROOM_FILES:
+        return DoctorFinding("disk", "warn", f"room for {files.f_favail} more files at {folder} (inodes)", "make room")
     return DoctorFinding("disk", "ok", f"{free:,} MB free at {folder}")
 
 
@@ -206,8 +217,13 @@ def _leftovers(stores: OwnStores, fix: bool) -> Iterator[DoctorFinding]:
 
 def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     differs, mend = partial(_text_differs, stores, index), partial(rebuild.reconcile_text, stores, index, deep=True)
-    # Before the files are read again, which needs it.
-    text = _compare(f"{index.workspace.ns}: text index", differs, mend, fix)
+    name = f"{index.workspace.ns}: text index"
+    if fix or index.open_text is not None or stores.has_form(index):
+        # Before the files are read again, which needs it.
+        text = _compare(name, differs, mend, fix)
+    else:
+        # To open it would empty it.
+        text = DoctorFinding(name, "warn", "not of this memd's form: the next start makes it anew", "memd start")
     yield _files(stores, index, settings, fix)
     yield from _impaired(index)
     yield from _half_done(stores, index)
@@ -255,7 +271,7 @@ def _files(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
     ns, root = index.workspace.ns, index.workspace.root
     name = f"{ns}: files"
     if not root.is_dir():
-        return DoctorFinding(name, "warn", f"{root} is not there", f"memd remove {in_shell(ns)}, or bring it back")
+        return DoctorFinding(name, "warn", f"{root} is not there", index.bring_back)
     seen = scan(index.workspace)
     stale = {path for path in changed_paths(index, seen) if not _same_text(index, path, settings)}
     if not stale:

@@ -26,7 +26,7 @@ import numpy as np
 
 from memd.config.addresses import is_exposed, is_loopback
 from memd.config.schema import EmbeddingSettings
-from memd.errors import ModelUnavailable
+from memd.errors import ModelUnavailable, in_shell
 from memd.indexer.model.pooling import Vectors, encodable, unit
 from memd.indexer.model.prepared_files import digest_of_parts
 from memd.indexer.model.scale import Measured
@@ -402,7 +402,7 @@ def _key_in(file: Path) -> str:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             if mode & 0o077:
                 why = f"Others can read the key in {file} (mode {mode:04o})."
-                raise ModelUnavailable(why, f"Run: chmod 600 {file}")
+                raise ModelUnavailable(why, f"Run: chmod 600 {in_shell(file)}")
             return opened.read(10_000).strip()
     except OSError as error:
         raise ModelUnavailable(f"The key in {file} cannot be read: {error.strerror}.", _KEY_HINT) from error

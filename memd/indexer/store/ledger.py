@@ -147,7 +147,7 @@ class Ledger:
         found = self._writer.execute("PRAGMA user_version").fetchone()[0]
         if found > VERSION:
             why = f"{self.path} was written by a newer memd (schema {found}, this one knows {VERSION})"
-            back = f"memd restore-backup {in_shell(str(self.path.with_name(f'state.before-{found}.db')))}"
+            back = f"memd restore-backup {in_shell(self.path.with_name(f'state.before-{found}.db'))}"
             raise StoreBroken(why, f"install the newer memd again; or go back to the copy that it made before: {back}")
         if found < VERSION:
             # By its tables: a number that was lost must not cost what is in them.

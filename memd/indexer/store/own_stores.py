@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memd.indexer.store import catalog, vector_table
-from memd.indexer.store.cache_folder import FORMAT_FILE, own_caches, quarantine
+from memd.indexer.store.cache_folder import format_of, own_caches, quarantine
 from memd.indexer.store.catalog import FileRow, TextState
 from memd.indexer.store.ledger import Ledger
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.segment import TextBroken
 from memd.indexer.store.stores import ActiveModel, Loaded, Stores, WorkspaceIndex
-from memd.indexer.store.text import TextIndex
+from memd.indexer.store.text import FORMAT, TextIndex
 from memd.indexer.store.vectors import Collection, VectorStore, collection_name
 from memd.models import Note, Workspace
 from memd.notes.parse import ParseCache
@@ -199,13 +199,17 @@ class OwnStores(Stores):
         return text
 
     def has_text(self, index: OwnIndex) -> bool:
-        """Whether there is a text index that holds what the ledger says; one that is not open need only exist."""
+        """Whether there is a text index that holds what the ledger says; one that is not open need have the form."""
         dirty, chunks = catalog.expected_text(self.ledger.reader, index.id)
         if dirty or index.open_text is None:
-            return not dirty and (self.text_folder(index.id) / FORMAT_FILE).exists()
+            return not dirty and self.has_form(index)
         with suppress(TextBroken):
             return index.open_text.count() == chunks
         return False
+
+    def has_form(self, index: OwnIndex) -> bool:
+        """Whether the folder of a text index is of this memd's form; any other is made anew when it is opened."""
+        return format_of(self.text_folder(index.id)) == FORMAT
 
     def suspect_text(self, index: OwnIndex) -> None:
         """Let the text index be opened though it may not be what the ledger says; the caller compares them."""

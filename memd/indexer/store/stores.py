@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from memd.errors import MemdError, UnknownWorkspace, did_you_mean
+from memd.errors import MemdError, UnknownWorkspace, did_you_mean, in_shell
 from memd.indexer.language.words import composed
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
@@ -156,6 +156,12 @@ class WorkspaceIndex(ABC):
     def drop_columns(self) -> None:
         """Let the columns go; the first looks are first ones again."""
         self._columns, self._looks = None, 0
+
+    @property
+    def bring_back(self) -> str:
+        """What to do while its directory is gone."""
+        moved = "if it was moved, change its path in config.toml, then memd restart"
+        return f"bring it back; {moved}; or: memd remove {in_shell(self.workspace.ns)}"
 
     @property
     def place(self) -> dict[str, str]:

@@ -348,7 +348,7 @@ def _records(file: Path, text: str, problems: list[JsonObject]) -> Iterator[tupl
             problems.append({"path": f"{file}:{nth}", "why": f"it is not JSON: {error}"})
             continue
         if isinstance(data, dict) and "memd_export" in data:
-            raise UsageError(f"{file} is an export of memd", f"memd import {in_shell(str(file))}")
+            raise UsageError(f"{file} is an export of memd", f"memd import {in_shell(file)}")
         rows = data.get("memories", [data]) if whole and isinstance(data, dict) else data if whole else [data]
         for number, row in enumerate(rows if isinstance(rows, list) else [rows], nth):
             if isinstance(row, dict):

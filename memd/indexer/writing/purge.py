@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import sqlite3
 import zlib
 from collections.abc import Container, Iterator, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memd.config import paths
-from memd.errors import NotFound, Refused
+from memd.errors import NotFound, Refused, in_shell
 from memd.indexer.lifecycle import sync_state
 from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
@@ -244,7 +243,7 @@ def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str
         # Other memories may have had the same text once: in the ledger itself their digests stay.
         digests = () if file.name.startswith(stores.ledger.path.name) else trace.digests
         if _is_holding(file, [*trace.needles(), *map(str.encode, digests)], why is BACKUP):
-            left.append((str(file), f"{why}; to remove it: rm {shlex.quote(str(file))}" if why != OWN else why))
+            left.append((str(file), f"{why}; to remove it: rm {in_shell(file)}" if why != OWN else why))
     return [{"what": what, "why": why} for what, why in left]
 
 

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from memd.errors import AlreadyExists, MemdError, Refused
+from memd.errors import AlreadyExists, MemdError, Refused, in_shell
 from memd.models import JsonObject
 
 QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgsign=false")
@@ -51,5 +51,5 @@ def _git(root: Path, *arguments: str, check: bool = True, data: bytes = b"", ind
     if done.returncode and check:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         why = said[-1] if said else done.returncode
-        raise MemdError(f"git {arguments[0]} failed: {why}", f"git -C {root} status")
+        raise MemdError(f"git {arguments[0]} failed: {why}", f"git -C {in_shell(root)} status")
     return done.stdout.decode(errors="replace").strip() if not done.returncode else ""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection, Row
 
-from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused, in_shell
+from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, Refused
 from memd.failpoints import failpoint
 from memd.indexer.indexing.scan import NamesOnDisk
 from memd.indexer.lifecycle import lives
@@ -94,8 +94,7 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
         raise Refused(f"{document} is a document, which memd only reads", "change it in the program that made it")
     if index.files and not index.workspace.root.is_dir():
         # A new folder would take the place of what comes back, and end the hold on what it had.
-        remove = f"memd remove {in_shell(index.workspace.ns)}"
-        raise NotFound(f"{index.workspace.root} is not there", f"bring it back, or: {remove}")
+        raise NotFound(f"{index.workspace.root} is not there", index.bring_back)
     names = NamesOnDisk(index.workspace)
     changes = tuple(replace(change, path=names.spelled(change.path)) for change in write_action.changes)
     record = _ActionRecord(stores.ledger, index, replace(write_action, changes=changes), write_action.key)
