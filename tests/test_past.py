@@ -89,6 +89,26 @@ def test_a_file_that_is_seen_empty_while_it_is_rewritten_keeps_its_memories(tmp_
     stores.close()
 
 
+def test_a_file_that_is_put_back_after_minutes_was_away(tmp_path: Path) -> None:
+    """A moment later an editor rewrote it; within an hour, under another name, somebody moved it."""
+    root = write_notes(tmp_path / "agent")
+    stores, index = opened(tmp_path / "state", root)
+    sync(stores, index)
+    file, text = root / DAY, (root / DAY).read_text()
+    file.unlink()
+    sync(stores, index)
+    ago = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-600 seconds')"
+    with stores.ledger.write() as connection:
+        connection.execute(f"UPDATE versions SET at = {ago} WHERE digest IS NULL")
+        connection.execute(f"UPDATE memories SET gone = {ago} WHERE gone IS NOT NULL")
+    file.write_text(text)
+    sync(stores, index)
+    (garden,) = stores.ledger.reader.execute("SELECT id FROM memories WHERE slug = 'garden'").fetchone()
+    told = history.versions(stores.ledger.reader, garden)
+    assert [one.digest is None for one in told] == [False, True, False]
+    stores.close()
+
+
 def test_what_was_removed_on_purpose_does_not_live_on_under_its_name(client: Client, workspace: Path) -> None:
     client.rm(GARDEN)
     client.sync()

@@ -49,7 +49,7 @@ class RpcSession:
     def __init__(
         self, socket: str | os.PathLike[str] | None = None, autostart: bool = False, timeout: float = TIMEOUT,
         notice: Callable[[str], None] | None = None, *, bind: str | None = None, who: str | None = None,
-        retries: int = 1, mask_secrets: bool = False, token: str | None = None,
+        retries: int = 3, mask_secrets: bool = False, token: str | None = None,
     ) -> None:  # fmt: skip
         self.path = os.fspath(socket) if socket else socket_path_str()
         self.daemon: dict[str, Any] | None = None

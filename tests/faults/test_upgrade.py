@@ -36,6 +36,15 @@ def schema(file: Path) -> dict[str, str]:
     return {name: " ".join(sql.split()) for name, sql in rows}
 
 
+def schema_number(home: Home) -> int:
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        return int(ledger.execute("PRAGMA user_version").fetchone()[0])
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.suffix != ".lock"}
+
+
 def lives(file: Path) -> dict[int, tuple[str, str, int]]:
     """Since when each memory is known, its tier, and how often it was of use."""
     with closing(sqlite3.connect(file)) as ledger:
@@ -50,6 +59,11 @@ def test_the_schema_of_today_is_kept() -> None:
 @pytest.mark.parametrize("frozen", SCHEMAS, indirect=True)
 def test_a_home_of_an_earlier_memd_is_taken_over(home: Home, frozen: Path) -> None:
     before = lives(home.state / "state.db")
+    if schema_number(home) < VERSION:
+        kept = contents(home.state)
+        looked = home.run("doctor")
+        assert looked.returncode == 0 and "an older memd wrote it" in looked.stdout
+        assert contents(home.state).items() >= kept.items(), "a mere look changes nothing"
     client = serve(home, frozen)
     assert "whistles at nine" in shown(client, "kettle", sync="none"), "before any file is read"
     client.sync(vectors=True)

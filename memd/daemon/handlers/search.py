@@ -44,7 +44,8 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     await ctx.catch_up(request.sync, ask.ns)
     answer = await _complete_answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth a look.
-    doubtful = answer.verdict == "none" and ctx.worker.importing is None
+    importing = ctx.worker.importing is not None
+    doubtful = answer.verdict == "none" and not importing
     doubtful = request.sync != "none" and not ask.as_of and (doubtful or not (answer.hits or answer.near))
     # Never a "no" without a look at the files themselves, or it says so.
     unchecked = await _unchecked(ctx, ask, answer, doubtful)
@@ -53,6 +54,8 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
         answer = await search_elsewhere(ctx, ask)
         if answer.missing and not (answer.hits or unchecked):
             unchecked = await _unchecked(ctx, ask, answer, doubtful)
+    if importing and answer.verdict == "none" and not ask.as_of:
+        unchecked = unchecked or UNCHECKED
     if request.observer and not ask.as_of:
         ctx.access_log.saw(ShownMemories(request.observer, chunks=tuple(hit.id for hit in answer.hits)))
     return {**_told(ctx, ask, answer), **_checked(doubtful, unchecked)}

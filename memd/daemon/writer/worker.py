@@ -152,14 +152,18 @@ class Worker:
     @property
     def importing(self) -> IndexingJob | None:
         with self._wake:
-            slices = (batch for batch in (self._batch, *self._imports) if batch and batch.jobs)
-            return next((batch.jobs[0] for batch in slices), None)
+            return next(iter(self._jobs), None)
+
+    @property
+    def _jobs(self) -> list[IndexingJob]:
+        """The first import of each slice that is being indexed or waits."""
+        return [part.jobs[0] for part in (self._batch, *self._imports) if part and part.jobs]
 
     @property
     def lag_ms(self) -> float:
         """How long the oldest change that is not yet searchable has waited."""
         with self._wake:
-            since = min([self._hints.oldest, *(part.jobs[0].started for part in self._imports)])
+            since = min([self._hints.oldest, *(job.started for job in self._jobs)])
             return max(0.0, round((time.monotonic() - since) * 1000, 1))
 
     # --- the loop ---------------------------------------------------------------------------------------------

@@ -181,8 +181,11 @@ class _Decision:
         known = self._placed(self.old + emptied + self._returned(new, {row.id for _, row in emptied}), new)
         matches = match_memories(known, old_chunks, new)
         matches |= self._rewritten(new, matches)
-        # An editor that empties a file before it writes it removed nothing.
-        history.forget_removals(connection, {row.id for _, row in emptied} & set(matches.values()))
+        now_in = {memory: new[place].file.path for place, memory in matches.items()}
+        # An editor that empties a file before it writes it removed nothing, nor does who moves one.
+        moment = {row.id for _, row in self._gone_within(EMPTY_MOMENT)} if emptied else set[int]()
+        back = [(path, row.id) for path, row in emptied if row.id in now_in]
+        history.forget_removals(connection, [one for path, one in back if one in moment or now_in[one] != path])
         self.digests = {row.id: row.digest for row in known}
         self.kept, self.pool = set(matches.values()), grouped((row.digest, row) for row in old_chunks)
         self.left.extend((parsed, matches.get(place)) for place, parsed in enumerate(new))
@@ -252,7 +255,10 @@ class _Decision:
 
     def _just_gone(self) -> list[tuple[str, MemoryRow]]:
         """Memories that left a moment ago: they may be back in their file, or in one that has arrived."""
-        since = actions.in_utc(datetime.fromisoformat(self.now) - (UNDER_WAY if self.arrived else EMPTY_MOMENT))
+        return self._gone_within(UNDER_WAY if self.arrived else EMPTY_MOMENT)
+
+    def _gone_within(self, span: timedelta) -> list[tuple[str, MemoryRow]]:
+        since = actions.in_utc(datetime.fromisoformat(self.now) - span)
         return catalog.just_gone(self.connection, self.index.id, since)
 
     def _placed(self, before: Sequence[tuple[str, MemoryRow]], new: Sequence[ParsedMemory]) -> list[MemoryRow]:

@@ -274,9 +274,10 @@ def restore_edges(stores: Stores, index: WorkspaceIndex, lives: Lives, edges: Se
     # A key may be another one here: memories are found by path and slug.
     places = {text_at(memory, "key"): place for place, memory in lives.items()}
     with stores.ledger.write() as connection:
+        in_file = {path: lookup.in_file(connection, index.id, path) for path in {path for path, _ in places.values()}}
         for edge in edges:
             ends = [places.get(str(edge.get(end)), ("", "")) for end in ("from", "to")]
-            one, other = (lookup.in_file(connection, index.id, path).get(slug) for path, slug in ends)
+            one, other = (in_file.get(path, {}).get(slug) for path, slug in ends)
             if one is None or other is None or one["id"] == other["id"]:
                 continue
             then = [digest_of(text_at(lives[end], "text")) for end in ends]
