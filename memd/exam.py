@@ -8,8 +8,6 @@ Three kinds of probes: `term`, the rarest words of a passage; `paraphrase`, a se
 third of the others; `date`, a word of several notes with the day of one of them. The same notes give the same probes.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -23,7 +21,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from pathlib import PurePosixPath
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
 from memd.models import Hit, JsonObject, grouped
 from memd.prose import SENTENCE, flat_line
@@ -48,7 +46,7 @@ class LineSpan:
     start: int
     end: int
 
-    def overlaps(self, other: LineSpan) -> bool:
+    def overlaps(self, other: Self) -> bool:
         return self.path == other.path and self.start <= other.end and other.start <= self.end
 
     def __str__(self) -> str:

@@ -4,11 +4,9 @@ The loader validates against this, `memd config init` writes it as a sample, doc
 generated from it. Precedence: defaults < config file < `MEMD_SECTION__NAME` environment < flags.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
+from typing import Annotated, Any, ClassVar, Literal, Self, dataclass_transform
 
 from msgspec import Meta
 
@@ -120,7 +118,7 @@ class EmbeddingSettings(Section):
         later = [name for name, nothing in LATER.items() if getattr(self, name) != nothing]
         return json.dumps({name: getattr(self, name) for name in ("provider", *names, *later)})
 
-    def with_source(self, source: str) -> EmbeddingSettings:
+    def with_source(self, source: str) -> Self:
         """The settings of a model that the ledger knows; what they do not say is as it is here."""
         return replace(self, **{"provider": "local", **LATER, **json.loads(source)})
 

@@ -1,7 +1,5 @@
 """Fits memories into a prompt: packed into a budget of tokens, and the index card of a workspace. Pure."""
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_right
@@ -70,8 +68,8 @@ class Packer:
     head: Callable[[int, int | None], str]
     """The heading of a memory: where it is, and what it contradicts."""
     body: Callable[[int], str]
-    count: Count
-    worth: Worth
+    count: "Count"
+    worth: "Worth"
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The memories that contradict each one: shown with it, or it is not shown."""
     most: int = MOST_TOKENS

@@ -1,7 +1,5 @@
 """Resolves names across files: by scope, then by import, then as the only symbol of that name; ranks symbols by it."""
 
-from __future__ import annotations
-
 import posixpath
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
@@ -47,7 +45,7 @@ UNRESOLVED = Relation((), "", "")
 class RankedSymbol(NamedTuple):
     """A symbol with the weight of the references to it."""
 
-    resolver: Resolver
+    resolver: "Resolver"
     id: SymbolId
     weight: float
     referrers: int

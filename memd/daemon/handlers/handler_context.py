@@ -1,7 +1,5 @@
 """The means of every handler: the running parts of the daemon, which workspaces are meant, a thread to read in."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
@@ -15,7 +13,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, TypeVarTuple, cast
+from typing import Any, ParamSpec, Self, TypeVar, TypeVarTuple, cast
 
 from memd.config.schema import Settings
 from memd.daemon.embedding.thread import Embedding
@@ -147,7 +145,7 @@ class HandlerContext:
         self.events.listen(UNLINKED, partial(tasks.resolve_mentions_later, self.worker))
         self.events.listen(APPLIED, partial(self.mcp.applied, loop))
 
-    def for_call(self, call: IncomingCall | None, report: ReportProgress | None = None) -> HandlerContext:
+    def for_call(self, call: IncomingCall | None, report: ReportProgress | None = None) -> Self:
         """The same parts with an answer of its own; the call where that is a write that can be repeated."""
         own = copy(self)
         own.answer = AnswerUnderWay(call, report)

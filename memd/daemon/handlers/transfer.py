@@ -1,7 +1,5 @@
 """Out and in: `export`, `import`, `ingest` and `backup`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -109,7 +107,7 @@ def _edit(step: merging.IncomingFile, overwrite: bool) -> safe_write.Edit:
     return lambda data: merging.merge_incoming(step, data, overwrite).data
 
 
-async def _restore(ctx: HandlerContext, index: OwnIndex, exported: ExportedWorkspace, tally: ImportTally) -> None:
+async def _restore(ctx: HandlerContext, index: OwnIndex, exported: ExportedWorkspace, tally: "ImportTally") -> None:
     """Give the memories back what was observed of them, the gone ones their history, and all of them their links."""
     for paths in batches([file.path for file in exported.incoming_files], LIVES):
         await ctx.write(import_plan.restore_lives, ctx.stores, index, exported.lives, paths)

@@ -1,8 +1,6 @@
 """What waits for the writer: tasks, imports, and paths that changed, until they have been quiet for a while; whose turn
 it is, and who waits for it."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +29,7 @@ class Turn(Enum):
 class Task(Generic[T]):
     """A function that the writer's thread calls. An IndexingJob as its result: the real one comes with that import."""
 
-    do: Callable[..., T | IndexingJob]
+    do: "Callable[..., T | IndexingJob]"
     args: tuple[Any, ...]
     turn: Turn
     future: Future[T] = field(default_factory=Future, compare=False)

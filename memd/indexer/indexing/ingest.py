@@ -7,8 +7,6 @@ A process that dies in between leaves the workspace marked, and the next start r
 fraction of a second, however much there is to do, and what waits meanwhile can go in between.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -17,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from sqlite3 import Row
-from typing import Any
+from typing import Any, Self
 
 from memd.failpoints import failpoint
 from memd.indexer.indexing.decide import ChangedMeanwhile, LedgerChanges, SavedMemory, decide
@@ -61,7 +59,7 @@ class IngestReport:
         counts = f"files={self.files} removed={self.removed} chunks=+{self.chunks_added}-{self.chunks_dropped}"
         return f"{counts} embed={len(self.to_embed)} ms={self.took_ms:.0f}"
 
-    def add(self, piece: IngestReport) -> None:
+    def add(self, piece: Self) -> None:
         """Add up what a further piece changed."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(piece, one.name))

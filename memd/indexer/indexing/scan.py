@@ -1,7 +1,5 @@
 """Scans a workspace: its memory files with their stat, and which files are skipped and why."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -228,7 +226,7 @@ class _Walk:
             self.result.skipped[named] = why
         return bool(why)
 
-    def _visit(self, entry: os.DirEntry[str], path: str, known: _Name) -> None:
+    def _visit(self, entry: os.DirEntry[str], path: str, known: "_Name") -> None:
         if entry.is_symlink() and not self._link_allowed(entry, path, known.wanted):
             return
         try:

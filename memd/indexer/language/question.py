@@ -9,15 +9,13 @@ filter that hides a day too many is the worse mistake. Filters of one sort narro
 last one counts. Whatever is not well formed is plain words: nothing here is an error.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from posixpath import normpath
-from typing import Any
+from typing import Any, Self
 
 from memd.indexer.language import dates, times
 from memd.indexer.language.languages import TABLES, foreign_language, speaks_of_self
@@ -129,7 +127,7 @@ class ParsedQuestion:
         return any(map(is_english, said)) or (bool(said) and len(telling) < len(self.undated))
 
     @property
-    def at_its_time(self) -> ParsedQuestion | None:
+    def at_its_time(self) -> Self | None:
         """The same asked of the notes of the one time that it names, seen from today; None if it names none.
 
         "Yesterday" stands in no note of yesterday, so those words are not looked for.

@@ -5,8 +5,6 @@ time are judged. Reading runs on any thread; edges are written in short transact
 pairs that are in doubt are reported, again and again until someone has looked.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +13,7 @@ from datetime import datetime
 from functools import cache, partial
 from itertools import product
 from sqlite3 import Connection, Row
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +79,7 @@ class ComparedMemories:
     more: bool = False
     """Whether there are more memories to compare."""
 
-    def parts(self) -> Iterator[ComparedMemories]:
+    def parts(self) -> Iterator["ComparedMemories"]:
         """The same in parts, each for a short transaction."""
         for numbers in edges.batches(sorted(self.memories), PART):
             pairs = [pair for pair in self.pairs if pair.one in numbers or pair.other in numbers]
@@ -270,7 +268,7 @@ class JudgedPairs:
     """The later memory, and the earlier one that it refines."""
     doubtful: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, more: JudgedPairs) -> None:
+    def add(self, more: Self) -> None:
         self.same += more.same
         self.refined += more.refined
         self.doubtful = list(dict.fromkeys([*self.doubtful, *more.doubtful]))

@@ -4,8 +4,6 @@ The pack is granite-embedding-30m-english in 8 bits: `HMSEMB01`, the header's le
 tokenizer.json, then the tensors in header order; an 8-bit tensor is its values, then one f32 scale per 64.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator, Mapping

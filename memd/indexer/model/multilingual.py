@@ -3,8 +3,6 @@
 It is loaded only where a note or a question is in another language; `docs/languages.md` tells what it is worth.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +48,7 @@ def is_wanted(settings: EmbeddingSettings) -> bool:
     return plain and settings.multilingual
 
 
-def load(cache: Path) -> MultilingualEmbedder:
+def load(cache: Path) -> "MultilingualEmbedder":
     """The model, after its files were compared with those that memd was built for."""
     folder = _MODEL.place("resources")
     for name, sha256 in (("weights.npz", WEIGHTS_SHA256), ("sp.model", PIECES_SHA256)):

@@ -7,8 +7,6 @@ what the question's words could earn at most, a nearness in meaning, a nearness 
 and worst of its own list, as is common, makes a voice that found nothing loud; docs/retrieval.md says what each gave.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +55,7 @@ class ChunkFacts:
     """The facts of the candidates, each in its place."""
 
     def __init__(
-        self, index: WorkspaceIndex, columns: RankedChunks, places: Sequence[ChunkPlace], memories: CandidateMemories,
+        self, index: WorkspaceIndex, columns: RankedChunks, places: Sequence[ChunkPlace], memories: "CandidateMemories",
         question: ParsedQuestion, words: WordMatches | None, meaning: QuestionVector | None,
     ) -> None:  # fmt: skip
         self.index, self.question, self.places, self.words = index, question, places, words
@@ -96,7 +94,7 @@ class ChunkFacts:
             self.by_memory = by_memory[own]
             self.translated = meaning.translated(index, [place.chunk for place in places])
 
-    def read(self, nths: Places) -> ReadChunks:
+    def read(self, nths: Places) -> "ReadChunks":
         """What the lines of some of them have to know."""
         chunks = [self.places[nth].chunk for nth in nths.tolist()]
 
@@ -107,7 +105,7 @@ class ChunkFacts:
         return ReadChunks([self.days[nth] for nth in nths.tolist()], self.ranked.semantic[nths], texts)
 
 
-def _completed(near: Floats, earned: Floats, memories: CandidateMemories) -> tuple[Floats, NDArray[np.bool_]]:
+def _completed(near: Floats, earned: Floats, memories: "CandidateMemories") -> tuple[Floats, NDArray[np.bool_]]:
     """The nearness of all, and for which of them their memory stands.
 
     A chunk without a vector yet is judged by its words: as near as the nearest that has no more of them. Where another

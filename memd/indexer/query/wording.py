@@ -1,14 +1,12 @@
 """The voice of words: what the question's words earn in every chunk of one workspace."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,7 +247,7 @@ class WordMatches:
         partly = sum(match.idf for match in self.matches if match.share == PART_ONLY)
         return bool(self.corrected) or self._share(partly) > MOST_GUESSED
 
-    def without(self, chunks: Iterable[int]) -> WordMatches:
+    def without(self, chunks: Iterable[int]) -> Self:
         """The same as if some chunks were not there."""
         gone = self.postings.places(np.fromiter(chunks, np.int64))
         if not len(gone):

@@ -4,8 +4,6 @@ vectors of a workspace that it alone has, asked for as a mirror is.
 Only what one's own server, a distributed one and Chroma's cloud have in common. Any thread may ask.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -3,8 +3,6 @@
 A question looks at a hundred chunks and shows eight: only the rows of these are read.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +65,7 @@ class RankedChunks(NamedTuple):
     outdated_until: Times
     """The time from which on no later memory says what is true instead, in seconds."""
 
-    def at(self, places: Places) -> RankedChunks:
+    def at(self, places: Places) -> "RankedChunks":
         """Those of some chunks."""
         return RankedChunks._make(column[places] for column in self)
 

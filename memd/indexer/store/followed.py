@@ -1,7 +1,5 @@
 """The stores as a reader process sees them: it follows what the daemon commits, and writes nothing."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,9 +82,9 @@ class DaemonEmbedder(FollowedModel):
 class FollowedIndex(WorkspaceIndex):
     """One workspace: what a question needs of it is read when it is needed, and again after a commit."""
 
-    _stores: FollowedStores
+    _stores: "FollowedStores"
 
-    def __init__(self, stores: FollowedStores, number: int, workspace: Workspace, remote: bool) -> None:
+    def __init__(self, stores: "FollowedStores", number: int, workspace: Workspace, remote: bool) -> None:
         super().__init__(stores, number, workspace, remote)
         self.used = 0.0
         """When it was last asked."""

@@ -1,7 +1,5 @@
 """Whoosh's postings as arrays: what the text index holds at one commit, read once and cached while it holds."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -147,7 +145,7 @@ class Segments:
         """About how many bytes the open segments and the cached lists take."""
         return self.lists.total * POSTING_BYTES + sum(segment.memory for segment in list(self._open.values()))
 
-    def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> Postings:
+    def at(self, present: Iterable[Any], opened: Callable[[Any], Segment]) -> "Postings":
         """The postings of a commit with these segments of Whoosh's; those that are open stay open."""
         parts = []
         for segment in present:

@@ -5,8 +5,6 @@ are numbers from the start, and numpy sorts and writes them. Whoosh reads the sa
 that always take four bytes, so that numpy knows where each one is.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import struct

@@ -6,8 +6,6 @@ or hangs is closed and opened again after a pause. Counts are compared when it i
 server every half minute; texts only where the counts differ. A row is a text, by its digest: equal texts are one row.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -53,7 +51,7 @@ def collection_name(workspace: int, model: int) -> str:
 class Collection:
     """The vectors of one workspace made by one model: what the ledger has of them, and what has yet to be sent."""
 
-    def __init__(self, store: VectorStore, workspace: int, model: int, dims: int) -> None:
+    def __init__(self, store: "VectorStore", workspace: int, model: int, dims: int) -> None:
         self._store, self._ledger = store, store.ledger
         self.workspace, self.model, self.dims = workspace, model, dims
         self.name = collection_name(workspace, model)
