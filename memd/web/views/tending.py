@@ -23,26 +23,19 @@ def _number(text: str) -> int:
     return int(text)
 
 
-Take = Callable[[str], Any]
-OFFERED: dict[str, dict[str, Take]] = {
-    "curate": {"key": str, "verb": str},
-    "useful": {"key": str},
-    "rm": {"key": str},
-    "put": {"key": str, "tags": _words},
-    "undo": {"action": _number},
-    "restore": {"key": str, "version": _number},
-    "note": {"text": str},
-    "edge_add": {"from_": str, "rel": str, "to": str},
-    "edge_rm": {"from_": str, "rel": str, "to": str},
-    "conflict_settle": {"path": str, "take": str},
-    "job_run": {"name": str},
-    "reflect": {},
-    "rule_set": {"name": str, "rule": str},
-    "sync": {"accept_missing": lambda text: text == "yes"},
-    "proposal_accept": {"proposal": _number},
-    "proposal_reject": {"proposal": _number},
-}
+OFFERED = {
+    "curate": ("key", "verb"), "useful": ("key",), "rm": ("key",), "put": ("key", "tags"), "undo": ("action",),
+    "restore": ("key", "version"), "note": ("text",), "edge_add": ("from_", "rel", "to"),
+    "edge_rm": ("from_", "rel", "to"), "conflict_settle": ("path", "take"), "job_run": ("name",), "reflect": (),
+    "rule_set": ("name", "rule"), "sync": ("accept_missing",), "proposal_accept": ("proposal",),
+    "proposal_reject": ("proposal",),
+}  # fmt: skip
 """The methods that have a button, and what its form says. No other method can be called from the page."""
+READ: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("action", "version", "proposal"), _number), "tags": _words,
+    "accept_missing": lambda text: text == "yes",
+}  # fmt: skip
+"""Fields of a form that are more than a text."""
 WITHOUT_NS = frozenset({"job_run", "rule_set", "undo"})
 """About the daemon, or known by a number of their own."""
 
@@ -51,7 +44,7 @@ async def do(visit: Visit) -> Response:
     name = visit.request.path_params["action"]
     if name not in OFFERED:
         raise HTTPException(404)
-    given = {field: take(visit.get(field)) for field, take in OFFERED[name].items() if field in visit.form}
+    given = {field: READ.get(field, str)(visit.get(field)) for field in OFFERED[name] if field in visit.form}
     scope = {} if name in WITHOUT_NS else visit.scope
     async with visit.client() as memory:
         done = await getattr(memory, name)(**given, **scope)
