@@ -338,15 +338,6 @@ class Hanging(StreamRequestHandler):
         self.rfile.readline()
 
 
-class Older(StreamRequestHandler):
-    """A daemon from before there were sessions."""
-
-    def handle(self) -> None:
-        number, data = json.loads(self.rfile.readline())["id"], {"code": "unknown_method"}
-        error = {"code": -32601, "message": "there is no method `mcp.open`", "data": data}
-        self.wfile.write(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode() + b"\n")
-
-
 @contextmanager
 def daemon_like(home: Home, handler: type[StreamRequestHandler]) -> Iterator[Any]:
     home.socket.parent.mkdir(mode=0o700, parents=True)
@@ -364,12 +355,6 @@ def test_a_request_is_given_up_when_every_daemon_hangs_up_on_it(home: Home) -> N
         error = agent.answer(1)["error"]
         assert error["data"]["code"] == "no_daemon" and server.opened == 2
         assert agent.leave() == (0, "")
-
-
-def test_a_daemon_of_an_older_memd_is_told_apart(home: Home) -> None:
-    with daemon_like(home, Older):
-        done = home.run("mcp", "--no-start")
-    assert done.returncode == 3 and "older memd" in done.stderr
 
 
 # --- limits ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import time
 from memd.cli import console, daemon_calls
 from memd.cli.flags import MCP
 from memd.config.paths import socket_path_str
-from memd.errors import Busy, MemdError, NoDaemon, TooLarge, UnknownMethod
+from memd.errors import Busy, MemdError, NoDaemon, TooLarge
 from memd.protocol import wire
 from memd.protocol.connection import Closed, Connection
 from memd.protocol.wire import MAX_REQUEST, as_id
@@ -335,8 +335,7 @@ def open_session(params: dict[str, Any], start: bool) -> DaemonSession:
 
 
 def open_once(params: dict[str, Any], start: bool) -> DaemonSession:
-    """One try at `open_session`; `start` starts a daemon where none runs, and restarts one from before there were
-    sessions."""
+    """One try at `open_session`; `start` starts a daemon where none runs."""
     try:
         session = DaemonSession(socket_path_str(), OPEN_SECONDS)
     except NoDaemon:
@@ -348,16 +347,9 @@ def open_once(params: dict[str, Any], start: bool) -> DaemonSession:
         session = DaemonSession(socket_path_str(), OPEN_SECONDS)
     try:
         session.open(params)
-    except BaseException as error:
+    except BaseException:
         session.close()
-        if not isinstance(error, UnknownMethod):
-            raise
-        if not start:
-            raise NoDaemon("the daemon runs an older memd", "restart it: memd restart") from None
-        from memd.protocol import start as process
-
-        process.restart()
-        return open_once(params, start=False)
+        raise
     return session
 
 
