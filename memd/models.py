@@ -265,6 +265,11 @@ class Answer:
     """Why it goes without the meaning of the question; empty where it does not."""
 
 
+def pick(row: Any, *names: str) -> JsonObject:
+    """Some columns of a row, or entries of an object."""
+    return {name: row[name] for name in names}
+
+
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """The values of each key, in the order in which they come."""
     found: dict[K, list[V]] = {}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.errors import NotFound, UsageError
+from memd.models import pick
 from memd.prose import with_texts
 from memd.protocol.safe_text import neutralise, one_line
 
@@ -28,11 +29,6 @@ class Reply:
     data: dict[str, Any]
     notes: list[str] = field(default_factory=list)
     failed: bool = False
-
-
-def pick(row: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Some fields of a result."""
-    return {name: row[name] for name in names}
 
 
 def written(result: Result, says: str, tells: Sequence[str]) -> Reply:

@@ -20,7 +20,7 @@ from memd.indexer.lifecycle.sync_state import exchange
 from memd.indexer.views import keys
 from memd.lifecycle import lives, rule_book
 from memd.lifecycle.rules import Rule, pair_rules
-from memd.models import Memory
+from memd.models import Memory, pick
 from memd.notes import sections
 from memd.protocol.methods import lifecycle as methods
 
@@ -35,7 +35,7 @@ async def useful(ctx: HandlerContext, request: methods.UsefulRequest, call: Inco
 
     done = await writer.act("useful", request.key, count)
     life = await ctx.read(lambda: observed.life_of(ctx.stores.ledger.reader, target.number))
-    return {**{name: done[name] for name in ("ns", "key", "action")}, "useful": life.useful}
+    return {**pick(done, "ns", "key", "action"), "useful": life.useful}
 
 
 @handles(methods.ReflectRequest)

@@ -18,7 +18,7 @@ from memd.indexer.store.stores import WorkspaceIndex
 from memd.indexer.views import conflicts, keys
 from memd.indexer.writing.team_branch import commit_on_branch
 from memd.indexer.writing.write_files import FileChange
-from memd.models import TEAM
+from memd.models import TEAM, pick
 from memd.notes import merging, read, secrets, sections
 from memd.protocol.methods import METHODS
 from memd.protocol.methods import proposals as methods
@@ -68,7 +68,7 @@ def _waiting(ctx: HandlerContext, names: tuple[str, ...]) -> list[Row]:
 def _shown(ctx: HandlerContext, row: Row) -> Result:
     (ns,) = (index.workspace.ns for index in ctx.stores.indexes.values() if index.id == row["workspace"])
     params = {name: value for name, value in json.loads(row["params"]).items() if name not in ADDED}
-    return {"proposal": row["id"], "ns": ns, **{name: row[name] for name in ("at", "who", "method")}, "params": params}
+    return {"proposal": row["id"], "ns": ns, **pick(row, "at", "who", "method"), "params": params}
 
 
 # --- two versions of one note ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from memd.indexer.record import history
 from memd.indexer.record.actions import now
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.writing.write_files import ActionResult
-from memd.models import Filters, grouped
+from memd.models import Filters, grouped, pick
 from memd.protocol import wire
 
 INDEXED = "indexed"
@@ -281,11 +281,10 @@ def _matches(listening: Sequence[Subscription], saved: list[SavedMemory]) -> Ite
 
 def _hit(row: dict[str, Any], index: WorkspaceIndex, shared: set[str]) -> dict[str, Any]:
     """A hit as `query` gives it, without what only a ranking can say."""
-    same = ("id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
-    hit = {**index.place, **{name: row[name] for name in same}}
+    hit = pick(row, "id", "path", "start_line", "end_line", "text", "kind", "tier", "role", "date")
     key = lookup.key_of(row["stem"], row["path"], row["slug"], shared)
     heading = " › ".join(part for part in json.loads(row["heading"]) if part)
-    return {**hit, "key": key, "heading": heading, "tags": json.loads(row["tags"])}
+    return {**index.place, **hit, "key": key, "heading": heading, "tags": json.loads(row["tags"])}
 
 
 def _deliver(found: list[tuple[Match, dict[str, Any]]], clock: str) -> None:

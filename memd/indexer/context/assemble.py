@@ -19,7 +19,7 @@ from memd.indexer.store.postings import SizedCache
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.lifecycle import packing, spreading
 from memd.lifecycle.lives import BY_RULE, CONTAINS, REFINES, Edge, base_importance
-from memd.models import Ask, JsonObject, grouped
+from memd.models import Ask, JsonObject, grouped, pick
 from memd.notes.sections import QUOTE_LEVEL, quoted
 from memd.prose import estimate_tokens, flat_line
 
@@ -336,7 +336,7 @@ def _head(inputs: ContextInputs, memory: int, beside: int | None) -> str:
 
 def _memory(inputs: ContextInputs, one: packing.PackedMemory) -> JsonObject:
     row = inputs.rows[one.memory]
-    columns = {name: row[name] for name in ("path", "start_line", "end_line", "date", "tier", "kind")}
+    columns = pick(row, "path", "start_line", "end_line", "date", "tier", "kind")
     memory = {"ns": inputs.ns(one.memory), "key": inputs.keys[one.memory], **columns, "phase": one.phase,
               "excerpt": one.excerpt, "tokens": one.tokens, **inputs.authors[one.memory]}  # fmt: skip
     return memory | ({"contradicts": inputs.keys[one.against]} if one.against is not None else {})

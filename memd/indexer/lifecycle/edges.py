@@ -16,7 +16,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.lifecycle import lives
-from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped
+from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped, pick
 from memd.notes import metadata
 
 SQL = queries(__file__, one_alive=lookup.ALIVE.replace("m.", "a."), other_alive=lookup.ALIVE.replace("m.", "b."))
@@ -148,7 +148,7 @@ def named(connection: Connection, workspace: int, memories: Iterable[int]) -> di
     clause = "m.id IN (SELECT value FROM json_each(?)) AND +m.workspace = ?"
     values = (json.dumps(sorted(set(memories))), workspace)
     keyed = lookup.keyed_rows(connection, "m.start_line, m.heading, m.tier", clause, values)
-    return {row["id"]: {"key": key, **{name: row[name] for name in (*keys.PLACE, "tier")}} for key, row in keyed}
+    return {row["id"]: {"key": key, **pick(row, *keys.PLACE, "tier")} for key, row in keyed}
 
 
 def edge_rows(edges: Iterable[lives.Edge], names: dict[int, JsonObject]) -> list[JsonObject]:
@@ -218,8 +218,7 @@ def related(stores: Stores, indexes: keys.Indexes, key: str, depth: int, least: 
 
 
 def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> JsonObject:
-    shown = ("from", "rel", "to", "weight")
-    steps = [{name: step[name] for name in shown} for step in edge_rows(way.path, names)]
+    steps = [pick(step, "from", "rel", "to", "weight") for step in edge_rows(way.path, names)]
     return {**names[way.memory], "weight": round(way.weight, 4), "way": steps}
 
 
@@ -231,7 +230,7 @@ def candidates(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
         texts = excerpts(connection, _ends(some))
         names = named(connection, index.id, _ends(some))
         shown = [
-            (number, {**{part: name[part] for part in ("key", "path", "heading")}, "text": texts.get(number, "")})
+            (number, {**pick(name, "key", "path", "heading"), "text": texts.get(number, "")})
             for number, name in names.items()
         ]
         ends = dict(zip(names, history.with_authors(connection, shown), strict=True))

@@ -12,7 +12,7 @@ from memd.indexer.record import actions
 from memd.indexer.store import catalog
 from memd.indexer.store.queries import queries
 from memd.lifecycle.lives import Life, base_importance
-from memd.models import JsonObject, Tier
+from memd.models import JsonObject, Tier, pick
 
 SQL = queries(__file__)
 TIER = ("tier", "moved", "moved_by", "moved_why", "home", "deleted")
@@ -66,7 +66,7 @@ def _life(row: Row) -> Life:
         moved=_moment(row["moved"]),
         merged=bool(row["merged"]),
         deleted=bool(row["deleted"]),
-        **{name: row[name] for name in as_they_are},
+        **pick(row, *as_they_are),
     )
 
 

@@ -14,7 +14,7 @@ from memd.indexer.query.candidates import Candidate
 from memd.indexer.record import history
 from memd.indexer.store.columns import ChunkPlace
 from memd.indexer.store.stores import Stores
-from memd.models import TEAM, Answer, Ask, Filters, Hit, JsonObject, Workspace
+from memd.models import TEAM, Answer, Ask, Filters, Hit, JsonObject, Workspace, pick
 
 ALIKE = 0.9
 """The share of words that two chunks have in common when they say the same."""
@@ -186,7 +186,7 @@ def hit_of(
         score=round(score, 6),
         ranks=ranks,
         layer=workspace.layer_of(row["path"]),
-        **{name: row[name] for name in SHOWN},
+        **pick(row, *SHOWN),
         **more,
     )
 
@@ -197,7 +197,7 @@ def _hit(
     heading, tags = json.loads(row["heading"]), json.loads(row["tags"])
     return hit_of(
         candidate.index.workspace, row, heading, tags, candidate.score, candidate.ranks, **more,
-        also=[{name: other[name] for name in ("path", "start_line", "end_line")} for other in also],
+        also=[pick(other, "path", "start_line", "end_line") for other in also],
         marks=_marks(row["text"], ask, terms) if ask.marks else None,
         explain=_explain(candidate, ask) if ask.explain else None,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from memd.indexer.query.candidates import Candidate
 from memd.indexer.query.search import SearchResult, WorkspaceResult
 from memd.indexer.record import history
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import Ask, Filters, JsonObject
+from memd.models import Ask, Filters, JsonObject, pick
 
 
 def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: Ask) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
     passage = {
         "indexed": True,
         "shown": False,
-        **{name: row[name] for name in ("path", "start_line", "end_line", "text")},
+        **pick(row, "path", "start_line", "end_line", "text"),
         **history.authors_at(stores.ledger.reader, index.id, path, row["start_line"], row["end_line"]),
     }
     question = parse(ask.query, ask.day, ask.filters)

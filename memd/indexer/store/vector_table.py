@@ -16,7 +16,7 @@ from memd.indexer.store import catalog
 from memd.indexer.store.catalog import number_of
 from memd.indexer.store.chroma import CollectionRow
 from memd.indexer.store.queries import queries
-from memd.models import grouped
+from memd.models import grouped, pick
 from memd.notes.names import COMMENT
 
 RECIPE = 1
@@ -210,12 +210,12 @@ def collection_rows(
 
 
 def _collection_row(row: sqlite3.Row, dims: int) -> CollectionRow:
-    names = ("ns", "key", "path", "first_line", "last_line", "role", "kind", "tier", "language", "copies")
     tags = [tag.lower() for tag in json.loads(row["tags"])]
     heading = " › ".join(json.loads(row["heading"]))
     more = {"day": day_number(row["date"]), "heading": heading, "tags": tags or None}
     vector = np.frombuffer(row["vector"], STORED)[:dims].astype(np.float32) if row["vector"] else None
-    return CollectionRow(row["digest"], vector, row["text"], {name: row[name] for name in names} | more)
+    known = pick(row, "ns", "key", "path", "first_line", "last_line", "role", "kind", "tier", "language", "copies")
+    return CollectionRow(row["digest"], vector, row["text"], known | more)
 
 
 def day_number(day: str, rest: str = "0") -> int:

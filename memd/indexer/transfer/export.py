@@ -19,7 +19,7 @@ from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, declared_facts
-from memd.models import JsonObject, is_document
+from memd.models import JsonObject, is_document, pick
 from memd.notes.merging import split
 from memd.notes.read import FileContent
 
@@ -139,7 +139,7 @@ def _file_entries(
             "after": after,
             "digest": digest,
             "declared": declared_facts(asdict(memory.declared)),
-            "life": {name: row[name] for name in (*LIFE, "expires", *OBSERVED)} if row else None,
+            "life": pick(row, *LIFE, "expires", *OBSERVED) if row else None,
             "versions": _versions(connection, row["id"], digest) if row else [],
         }
         yield nth, {**(first if nth == 0 else file), "from": nth, "memories": [entry]}
@@ -147,13 +147,12 @@ def _file_entries(
 
 def _gone(connection: Connection, ns: str, row: Row) -> JsonObject:
     last = history.latest(connection, row["id"])
-    columns = ("slug", "heading", "digest", "body", "kind", "role", "date")
     return {
         "ns": ns,
-        **{name: row[name] for name in columns},
+        **pick(row, "slug", "heading", "digest", "body", "kind", "role", "date"),
         "path": last.path if last else "",
         "declared": declared_facts(json.loads(row["declared"])),
-        "life": {name: row[name] for name in (*LIFE, "expires", "gone", *OBSERVED)},
+        "life": pick(row, *LIFE, "expires", "gone", *OBSERVED),
         "versions": _versions(connection, row["id"], ""),
     }
 
@@ -180,5 +179,5 @@ def _edges(connection: Connection, index: WorkspaceIndex, after: int) -> Iterato
     for row in rows:
         if row["one"] in names and row["other"] in names:
             ends = {"from": names[row["one"]]["key"], "to": names[row["other"]]["key"], "type": row["rel"]}
-            columns = {name: row[name] for name in EDGE}
-            yield row["id"], {"ns": index.workspace.ns, **ends, **columns, "removed": EDGE_STATES[row["removed"]]}
+            observed = {**pick(row, *EDGE), "removed": EDGE_STATES[row["removed"]]}
+            yield row["id"], {"ns": index.workspace.ns, **ends, **observed}

@@ -11,7 +11,7 @@ from memd.indexer.record import history
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import Indexes, workspace_ids
-from memd.models import Filters, JsonObject
+from memd.models import Filters, JsonObject, pick
 from memd.notes import names, sections
 
 SQL = queries(__file__, alive=lookup.ALIVE)
@@ -39,11 +39,10 @@ class InventoryRow(NamedTuple):
         return self.workspace_index.workspace.ns, self.row["path"], self.row["start_line"]
 
     def as_object(self) -> JsonObject:
-        columns = ("path", "start_line", "end_line", "role", "kind", "tier", "date")
         return {
             **self.workspace_index.place,
             "key": self.key,
-            **{name: self.row[name] for name in columns},
+            **pick(self.row, "path", "start_line", "end_line", "role", "kind", "tier", "date"),
             "title": self.title,
             "tags": json.loads(self.row["tags"]),
             "time": self.time,

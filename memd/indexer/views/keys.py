@@ -16,7 +16,7 @@ from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.queries import queries, with_lists
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.models import OWN, JsonObject, grouped
+from memd.models import OWN, JsonObject, grouped, pick
 from memd.notes import metadata, sections, topics
 from memd.notes.documents import read_note
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
@@ -69,7 +69,7 @@ def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[
         "key": key.removesuffix("#"),
         "tier": row["tier"],
         "expires": row["expires"],
-        "life": {**{name: row[name] for name in LIFE}, "shown": _shown_to(stores.ledger.reader, row["id"])},
+        "life": {**pick(row, *LIFE), "shown": _shown_to(stores.ledger.reader, row["id"])},
         "sections_follow": sum(bool(other.slug) for other in note.memories) if not memory.slug else 0,
         **version_facts(number, memory.text),
     }
@@ -150,8 +150,7 @@ def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
 
 def shown_version(index: WorkspaceIndex, key: str, version: Row | JsonObject, text: str, current: bool) -> JsonObject:
     """A memory in one of its versions, by the columns of that."""
-    columns = {name: version[name] for name in ("path", "heading", "at", "who")}
-    facts = version_facts(version["number"], text)
+    columns, facts = pick(version, "path", "heading", "at", "who"), version_facts(version["number"], text)
     return {**index.place, "key": key, **columns, **facts, "text": text, "current": current}
 
 
@@ -333,7 +332,7 @@ def listed(
     selected = ", ".join(f"{lookup.IS_PINNED} AS pinned" if name == "pinned" else f"m.{name}" for name in columns
                          if name != "path")  # fmt: skip
     keyed = lookup.keyed_rows(connection, selected, clause, {"workspaces": json.dumps(list(names)), **values}, tables)
-    return [{"ns": names[row["workspace"]], "key": key, **{name: row[name] for name in columns}} for key, row in keyed]
+    return [{"ns": names[row["workspace"]], "key": key, **pick(row, *columns)} for key, row in keyed]
 
 
 def _rows(stores: Stores, indexes: Indexes, clause: str) -> Iterator[tuple[JsonObject, Row]]:
@@ -341,7 +340,7 @@ def _rows(stores: Stores, indexes: Indexes, clause: str) -> Iterator[tuple[JsonO
     for index in indexes:
         clause_here = f"m.workspace = ? AND {clause} ORDER BY f.path, m.start_line"
         for key, row in lookup.keyed_rows(stores.ledger.reader, "m.*", clause_here, (index.id,)):
-            yield {"ns": index.workspace.ns, "key": key, **{name: row[name] for name in PLACE}}, row
+            yield {"ns": index.workspace.ns, "key": key, **pick(row, *PLACE)}, row
 
 
 def expired(stores: Stores, indexes: Indexes) -> list[JsonObject]:

@@ -13,7 +13,7 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views.keys import AMONG, PLACE, Indexes, listed, workspace_ids
 from memd.lifecycle import packing
-from memd.models import TIERS, Filters, JsonObject, grouped
+from memd.models import TIERS, Filters, JsonObject, grouped, pick
 
 CARD_DAYS = 8
 """Days that an index card may have room for."""
@@ -198,8 +198,7 @@ def _headings(connection: Connection, indexes: Indexes, days: Sequence[str]) -> 
     rows = connection.execute(SQL["first_notes"], values).fetchall()
     ns = {index.id: index.workspace.ns for index in indexes}
     keyed = zip(lookup.keys_of(connection, rows), rows, strict=True)
-    columns = ("heading", "tier")
-    notes = ({"ns": ns[row["workspace"]], "key": key, **{name: row[name] for name in columns}} for key, row in keyed)
+    notes = ({"ns": ns[row["workspace"]], "key": key, **pick(row, "heading", "tier")} for key, row in keyed)
     return grouped(zip((row["date"] for row in rows), notes, strict=True))
 
 

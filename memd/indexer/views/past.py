@@ -19,7 +19,7 @@ from memd.indexer.record import actions, history
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.models import JsonObject
+from memd.models import JsonObject, pick
 from memd.notes import metadata
 from memd.prose import LINE
 
@@ -162,7 +162,7 @@ def _actions(connection: Connection, names: dict[int, str], values: dict[str, An
             "action": row["id"],
             "at": row["at"],
             "ns": names.get(row["workspace"]),
-            **{name: row[name] for name in ("who", "what", "key", "state", "undone")},
+            **pick(row, "who", "what", "key", "state", "undone"),
             "undoable": bool(row["undoable"]),
             "paths": list(dict.fromkeys(detail.pop("paths", ()))),
             "detail": {name: value for name, value in detail.items() if value not in ([], ())},
@@ -252,9 +252,8 @@ def _gone_memory(connection: Connection, row: Row, ns: str) -> JsonObject:
     key = _key_at(row)
     name = key if _same_key(connection, row["workspace"], key) == [row["id"]] else f"{key}~{row['id']}"
     version = in_shell(f"{name}@{row['text']}")
-    columns = {column: row[column] for column in ("path", "heading", "gone", "who", "action")}
-    return {"ns": ns, "key": name, **columns, "version": row["text"],
-            "restore": f"memd restore {version}"}  # fmt: skip
+    columns = pick(row, "path", "heading", "gone", "who", "action")
+    return {"ns": ns, "key": name, **columns, "version": row["text"], "restore": f"memd restore {version}"}
 
 
 def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
@@ -264,8 +263,8 @@ def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
     for row in lost(stores, index):
         there = (index.workspace.root / row["path"]).exists()
         if row["before"] not in present and (row["what"] == "file-emptied" or not there):
-            columns = {column: row[column] for column in ("path", "what", "at")}
-            yield {"ns": index.workspace.ns, **columns, "action": row["id"], "restore": f"memd undo {row['id']}"}
+            undo = {"action": row["id"], "restore": f"memd undo {row['id']}"}
+            yield {"ns": index.workspace.ns, **pick(row, "path", "what", "at"), **undo}
 
 
 def lost(stores: Stores, index: WorkspaceIndex, path: str = "") -> list[Row]:
