@@ -170,9 +170,7 @@ def edge_rows(edges: Iterable[lives.Edge], names: dict[int, JsonObject]) -> list
 
 def excerpts(connection: Connection, memories: Iterable[int]) -> dict[int, str]:
     """The beginning of each memory."""
-    query = "SELECT memory, text FROM chunks WHERE memory AMONG ? ORDER BY memory, start_line DESC, id DESC"
-    # The last row of a memory is its first chunk.
-    firsts = dict(catalog.among(connection, query, memories))
+    firsts = dict(catalog.among(connection, SQL["first_texts"], memories))
     return {memory: text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…" for memory, text in firsts.items()}
 
 

@@ -11,6 +11,10 @@ WHERE e.removed = 0 AND a.file IS NOT NULL AND b.file IS NOT NULL AND {one_alive
 SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.one = w.value
 UNION SELECT e.id FROM json_each(?1) w CROSS JOIN edges e ON e.other = w.value
 
+-- name: first_texts
+-- The first text of each memory comes last.
+SELECT memory, text FROM chunks WHERE memory AMONG ? ORDER BY memory, start_line DESC, id DESC
+
 -- name: shown_together
 SELECT t.one, t.other, t.client, t.hour FROM together t CROSS JOIN memories m ON m.id = t.one
 WHERE m.workspace = ? AND NOT t.counted LIMIT ?

@@ -46,7 +46,7 @@ NO_VECTOR = f"""NOT EXISTS (
     SELECT 1 FROM vectors v WHERE v.model = ? AND v.digest = c.digest AND {HERE_OR_REMOTE} AND {WHOLE})"""
 IS_FIRST = "NOT EXISTS (SELECT 1 FROM chunks d WHERE d.memory = c.memory AND d.start_line < c.start_line)"
 """A chunk that is the first of its memory, which it stands for until the others have vectors of their own."""
-SQL = queries(__file__, whole=WHOLE, no_vector=NO_VECTOR)
+SQL = queries(__file__, whole=WHOLE, no_vector=NO_VECTOR, embedded=EMBEDDED, shown=SHOWN)
 FIRST_PASS = f"""{IS_FIRST} AND c.workspace NOT IN (SELECT id FROM workspaces WHERE remote)
     AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model = {{}} AND v.digest = c.digest)"""
 """Such a chunk without any vector of a model, whose number is filled in. A server is sent whole ones only."""
@@ -140,8 +140,7 @@ def unembedded(connection: sqlite3.Connection, model: int, chunks: Sequence[int]
 
 def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:
     """How many chunks have no vector, by workspace. It looks at every chunk after number `after`."""
-    missing = f"SELECT c.workspace, COUNT(*) FROM chunks c WHERE c.id > ? AND {among} AND {NO_VECTOR}"
-    return dict(connection.execute(f"{missing} GROUP BY c.workspace", (after, model)))
+    return dict(connection.execute(SQL["pending_counts"].format(which=among), (after, model)))
 
 
 def any_multilingual(connection: sqlite3.Connection) -> bool:
@@ -156,21 +155,19 @@ def of_workspace(
 
     At once a large workspace would take several times its size.
     """
-    here = f"SELECT c.id, v.vector {EMBEDDED} WHERE c.workspace = ? AND length(v.vector)"
-    cursor = connection.execute(here, (model, workspace))
+    cursor = connection.execute(SQL["of_workspace"], (model, workspace))
     while rows := cursor.fetchmany(SLICE):
         yield _unpacked(rows, dims)
 
 
 def any_embedded(connection: sqlite3.Connection, model: int, workspace: int) -> bool:
     """Whether a chunk of a workspace has a vector."""
-    newest = f"SELECT c.id {EMBEDDED} WHERE c.workspace = ? ORDER BY c.id DESC LIMIT 1"
-    return connection.execute(newest, (model, workspace)).fetchone() is not None
+    return connection.execute(SQL["newest_embedded"], (model, workspace)).fetchone() is not None
 
 
 def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
     """How many chunks of a workspace have a vector."""
-    return number_of(connection, f"SELECT COUNT(*) {EMBEDDED} WHERE c.workspace = ?", model, workspace)
+    return number_of(connection, SQL["embedded_count"], model, workspace)
 
 
 def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
@@ -193,12 +190,12 @@ def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> 
 
 def text_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
     """How many texts of a workspace its collection is to hold; equal ones are one."""
-    return number_of(connection, f"SELECT COUNT(DISTINCT c.digest) {SHOWN}", model, workspace)
+    return number_of(connection, SQL["text_count"], model, workspace)
 
 
 def shown_digests(connection: sqlite3.Connection, model: int, workspace: int) -> Iterator[str]:
     """The same texts."""
-    return (row[0] for row in connection.execute(f"SELECT DISTINCT c.digest {SHOWN}", (model, workspace)))
+    return (row[0] for row in connection.execute(SQL["shown_digests"], (model, workspace)))
 
 
 def collection_rows(
@@ -231,8 +228,7 @@ def chunks_of(connection: sqlite3.Connection, workspace: int, digests: Iterable[
 
 def emptied(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> list[str]:
     """Those of some texts whose vectors only a server has."""
-    which = f"SELECT digest FROM vectors WHERE model = {model} AND NOT length(vector) AND digest AMONG ?"
-    return [row[0] for row in catalog.among(connection, which, digests)]
+    return [row[0] for row in connection.execute(SQL["emptied"], (model, json.dumps(list(digests))))]
 
 
 def bring_back(connection: sqlite3.Connection, model: int, vectors: Iterable[tuple[str, Vectors]]) -> None:
@@ -243,8 +239,7 @@ def bring_back(connection: sqlite3.Connection, model: int, vectors: Iterable[tup
 
 def unsent(connection: sqlite3.Connection, after: int, most: int) -> list[tuple[int, int, str]]:
     """Texts whose rows may differ from the ledger: a number that grows, the workspace, the digest."""
-    query = "SELECT id, workspace, digest FROM unsent WHERE id > ? ORDER BY id LIMIT ?"
-    return [(row[0], row[1], row[2]) for row in connection.execute(query, (after, most))]
+    return [(row[0], row[1], row[2]) for row in connection.execute(SQL["unsent"], (after, most))]
 
 
 class SentRows(NamedTuple):
@@ -264,8 +259,7 @@ def mark_sent(connection: sqlite3.Connection, sent: SentRows) -> None:
     and note which ones nobody has any more: they are made again."""
     connection.execute("DELETE FROM unsent WHERE id <= ?", (sent.up_to,))
     connection.execute(SQL["empty"], (sent.model, json.dumps(list(sent.kept))))
-    gone = f"DELETE FROM vectors WHERE model = {sent.model} AND NOT length(vector) AND digest AMONG ?"
-    catalog.among(connection, gone, sent.lost)
+    connection.execute(SQL["drop_lost"], (sent.model, json.dumps(list(sent.lost))))
 
 
 def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:

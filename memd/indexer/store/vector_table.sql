@@ -18,6 +18,33 @@ SELECT c.id, c.workspace, c.digest, c.heading, c.context, c.text
 FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value
 WHERE {which} AND {no_vector} ORDER BY j.key
 
+-- name: pending_counts
+SELECT c.workspace, COUNT(*) FROM chunks c WHERE c.id > ? AND {which} AND {no_vector} GROUP BY c.workspace
+
+-- name: of_workspace
+SELECT c.id, v.vector {embedded} WHERE c.workspace = ? AND length(v.vector)
+
+-- name: newest_embedded
+SELECT c.id {embedded} WHERE c.workspace = ? ORDER BY c.id DESC LIMIT 1
+
+-- name: embedded_count
+SELECT COUNT(*) {embedded} WHERE c.workspace = ?
+
+-- name: text_count
+SELECT COUNT(DISTINCT c.digest) {shown}
+
+-- name: shown_digests
+SELECT DISTINCT c.digest {shown}
+
+-- name: unsent
+SELECT id, workspace, digest FROM unsent WHERE id > ? ORDER BY id LIMIT ?
+
+-- name: emptied
+SELECT digest FROM vectors WHERE model = ? AND NOT length(vector) AND digest AMONG ?
+
+-- name: drop_lost
+DELETE FROM vectors WHERE model = ? AND NOT length(vector) AND digest AMONG ?
+
 -- name: of_chunks
 SELECT c.id, v.vector
 -- CROSS JOIN keeps this order: look up a few chunks, not every vector.
