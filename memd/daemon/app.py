@@ -129,7 +129,7 @@ class App:
             await self.ctx.catch_up()
         self.worker.submit(tasks.leave_unlisted, self.stores).add_done_callback(log_failure)
         deep = self.stores.ledger.setting(tasks.NOTES_FORMAT) != str(parse.FORMAT)
-        if deep and not catalog.any_files(self.stores.ledger.reader):
+        if deep and not catalog.any_files(self.stores.reader):
             # Said before the first import, which may be stopped: what it has read by then is not read again.
             self.worker.submit(tasks.save_notes_format, self.stores.ledger).add_done_callback(log_failure)
             deep = False
@@ -228,7 +228,7 @@ class App:
     def _when_idle(self) -> None:
         """Work that can wait for a quiet moment."""
         self.maintenance.look()
-        if self._lacks_backup and self.ctx.scheduler.ready and catalog.any_files(self.stores.ledger.reader):
+        if self._lacks_backup and self.ctx.scheduler.ready and catalog.any_files(self.stores.reader):
             self._lacks_backup = False
             self.ctx.scheduler.ask("backup").add_done_callback(log_failure)
         if self.ctx.embedding.warming or self.ctx.embedding.at_work:

@@ -151,7 +151,7 @@ class VectorBacklog:
             self._queues = {key: queue for key, queue in self._queues.items() if queue and held}
         key = model.id, among, self._multilingual_count
         while queue := self._queues[key] if key in self._queues else self._read(model, among):
-            if rows := vector_table.unembedded(self._stores.ledger.reader, model.id, queue[:most], among):
+            if rows := vector_table.unembedded(self._stores.reader, model.id, queue[:most], among):
                 return rows
             del queue[:most]
             if not queue:
@@ -160,7 +160,7 @@ class VectorBacklog:
 
     def _read(self, model: ActiveModel, among: str) -> list[int]:
         """The order of some thousand chunks: small workspaces, then what stands for a memory, then the newest."""
-        reader, languages, waiting = self._stores.ledger.reader, self._multilingual_count, self._waiting
+        reader, languages, waiting = self._stores.reader, self._multilingual_count, self._waiting
         self._has_more, began = False, time.monotonic()
         newest, after = vector_table.newest(reader), self._embedded_up_to.get((model.id, languages), 0)
         small = [one for one in nsmallest(FIRST, waiting, key=waiting.__getitem__) if waiting[one] < BACKLOG]
@@ -187,7 +187,7 @@ class VectorBacklog:
 
     def recount(self, source: str, wants_multilingual: bool) -> None:
         """Count in the ledger what is missing; where no model is loaded, what the one of this source has not made."""
-        reader = self._stores.ledger.reader
+        reader = self._stores.reader
         models = [(model.id, among) for model, among in self.models()]
         if not models:
             models.append((vector_table.known_model(reader, source), "1"))

@@ -379,7 +379,7 @@ class Embedding:
 
     def _load_instead(self) -> bool:
         """Use another model that the ledger has vectors of; says whether there is one."""
-        rows = vector_table.models_with_vectors(self.stores.ledger.reader)
+        rows = vector_table.models_with_vectors(self.stores.reader)
         row = next((row for row in rows if row["source"] != self.settings.source), None)
         if row is None or (embedder := self._load_known(row)) is None:
             return False
@@ -404,10 +404,10 @@ class Embedding:
         """Load the model for other languages as soon as a note or a question needs it."""
         if not self.multilingual or self.stores.multilingual is not None:
             return
-        while unread := catalog.unread_chunks(self.stores.ledger.reader, UNREAD):
+        while unread := catalog.unread_chunks(self.stores.reader, UNREAD):
             languages = [(foreign_language(text), number) for number, text in unread]
             self._write(self.stores.ledger.transact, catalog.save_languages, languages, turn=Turn.BACKGROUND)
-        self.loads_multilingual = vector_table.any_multilingual(self.stores.ledger.reader)
+        self.loads_multilingual = vector_table.any_multilingual(self.stores.reader)
         if not self.loads_multilingual:
             return
         try:
@@ -426,7 +426,7 @@ class Embedding:
 
         Says whether there was a change, also where that model cannot be had any more.
         """
-        rows = vector_table.models_with_vectors(self.stores.ledger.reader) if self.pending else []
+        rows = vector_table.models_with_vectors(self.stores.reader) if self.pending else []
         row = next((row for row in rows if self.stores.model is not None and row["id"] != self.stores.model.id), None)
         if row is None:
             return False
@@ -493,7 +493,7 @@ class Embedding:
         stores, lost = self.stores, list[str]()
         assert stores.engine is not None, "it is kept until all of it is here"
         for digests in collection.pages():
-            emptied = vector_table.emptied(stores.ledger.reader, collection.model, digests)
+            emptied = vector_table.emptied(stores.reader, collection.model, digests)
             found = list(stores.engine.vectors(collection.name, emptied))
             self._write(stores.ledger.transact, vector_table.bring_back, collection.model, found, turn=Turn.BACKGROUND)
             lost += set(emptied) - {digest for digest, _ in found}

@@ -72,7 +72,7 @@ async def _edges_updated(writer: WorkspaceWriter) -> None:
 
 
 def _all_between(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) -> list[Edge]:
-    return edges.between(writer.ctx.stores.ledger.reader, source.number, target.number)
+    return edges.between(writer.ctx.stores.reader, source.number, target.number)
 
 
 def _between(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Edge]:
@@ -82,7 +82,7 @@ def _between(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel:
 
 def _rows(writer: WorkspaceWriter, found: Sequence[Edge]) -> list[Result]:
     """Edges as results have them."""
-    reader = writer.ctx.stores.ledger.reader
+    reader = writer.ctx.stores.reader
     names = edges.named(reader, writer.index.id, {end for edge in found for end in (edge.one, edge.other)})
     return edges.edge_rows(found, names)
 
@@ -95,14 +95,14 @@ def _other_edges(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget) 
 
 
 def _key(writer: WorkspaceWriter, target: KeyTarget) -> str:
-    reader, workspace = writer.ctx.stores.ledger.reader, writer.index.id
+    reader, workspace = writer.ctx.stores.reader, writer.index.id
     key = str(edges.named(reader, workspace, [target.number])[target.number]["key"])
     return edges.linkable(reader, workspace, target.number, key)
 
 
 def _mentions(writer: WorkspaceWriter, source: KeyTarget, target: KeyTarget, rel: str) -> list[Row]:
     """The mentions that make this edge, whichever of the two has them."""
-    return mentions.between(writer.ctx.stores.ledger.reader, source.number, target.number, rel)
+    return mentions.between(writer.ctx.stores.reader, source.number, target.number, rel)
 
 
 # --- what the files declare -----------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def _impossible(ctx: HandlerContext, asking: Ask, question: exam.ExamQuestion) -
     for wanted in question.expected:
         if wanted.span is not None and not any(_has(index, wanted.span.path) for index in indexes):
             return f"`{wanted.span.path}` is not a memory file"
-        if wanted.key and not any(lookup.memories(stores.ledger.reader, index.id, wanted.key) for index in indexes):
+        if wanted.key and not any(lookup.memories(stores.reader, index.id, wanted.key) for index in indexes):
             return f"no memory has the key `{wanted.key}`"
     return ""
 
@@ -95,7 +95,7 @@ async def _probed(ctx: HandlerContext, asking: Ask, pause: float = 0.0) -> Resul
 
 
 def _probes(stores: Stores, index: WorkspaceIndex) -> list[Probe]:
-    return exam.make_probes(overview.exam_passages(stores.ledger.reader, index.id, index.workspace.ns))
+    return exam.make_probes(overview.exam_passages(stores.reader, index.id, index.workspace.ns))
 
 
 def _ask(asking: Ask, query: str, ns: str) -> Ask:
@@ -185,7 +185,7 @@ def _chosen(stores: Stores) -> tuple[list[Probe], list[str]]:
     probes: list[Probe] = []
     texts: dict[str, None] = {}
     for index in stores.indexes.values():
-        passages = overview.exam_passages(stores.ledger.reader, index.id, index.workspace.ns)
+        passages = overview.exam_passages(stores.reader, index.id, index.workspace.ns)
         probes += [probe for probe in exam.make_probes(passages) if probe.kind == "paraphrase"]
         texts |= dict.fromkeys(passage.text for passage in passages)
         if len(probes) >= MOST_PROBES and len(texts) >= MOST_PASSAGES:

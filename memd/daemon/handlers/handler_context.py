@@ -190,7 +190,7 @@ class HandlerContext:
         """The chunks of a workspace that have no vector yet, counted in the ledger; none where there is no model."""
         if self.embedding.phase == "off":
             return 0
-        chunks = catalog.chunk_count(self.stores.ledger.reader, index.id)
+        chunks = catalog.chunk_count(self.stores.reader, index.id)
         # Counted only while something is to be made: it takes half a second in 100,000 chunks.
         foreign = self.stores.pending_foreign(index) if self.embedding.multilingual and self.embedding.pending else 0
         return max(0, chunks - self.stores.vector_count(index)) + foreign
@@ -390,7 +390,7 @@ class HandlerContext:
         """The workspaces to which a question is in another language: what their English notes say is not foreign. To
         one in English, those with notes in another language."""
         if not foreign_language(text):
-            return [index for index in indexes if catalog.first_foreign(self.stores.ledger.reader, index.id)]
+            return [index for index in indexes if catalog.first_foreign(self.stores.reader, index.id)]
         return [index for index in indexes if index.multilingual or is_foreign_to(self.stores, index, text)]
 
     def _lacks_languages(self, waiting: Sequence[OwnIndex]) -> bool:

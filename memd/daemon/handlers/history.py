@@ -78,7 +78,7 @@ async def _undo(
 
 def _undone_by(ctx: HandlerContext, request_id: str) -> int:
     """The action that this request undid when it was carried out before; 0 where it was not."""
-    before = by_request(ctx.stores.ledger.reader, request_id)
+    before = by_request(ctx.stores.reader, request_id)
     return int(before["key"]) if before is not None and before["what"] == "undo" else 0
 
 

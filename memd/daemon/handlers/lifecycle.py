@@ -34,7 +34,7 @@ async def useful(ctx: HandlerContext, request: methods.UsefulRequest, call: Inco
         return {"useful": observed.found_useful(connection, action, 0, target.number)}
 
     done = await writer.act("useful", request.key, count)
-    life = await ctx.read(lambda: observed.life_of(ctx.stores.ledger.reader, target.number))
+    life = await ctx.read(lambda: observed.life_of(ctx.stores.reader, target.number))
     return {**pick(done, "ns", "key", "action"), "useful": life.useful}
 
 

@@ -106,7 +106,7 @@ async def read_role(ctx: HandlerContext, request: methods.ReadRequest, call: Inc
     if (found := await ctx.read(_content, index, path, ctx.max_bytes)) is None:
         raise NotFound(f"no file of notes has the role {role} ({path})", _role_hint(index, role))
     await ctx.catch_up()
-    authors = await ctx.read(lambda: history.authors_at(ctx.stores.ledger.reader, index.id, path))
+    authors = await ctx.read(lambda: history.authors_at(ctx.stores.reader, index.id, path))
     return {**index.place, "role": role, "path": path, "text": found.text, **authors}
 
 
@@ -138,7 +138,7 @@ def _changed_since(index: WorkspaceIndex, first: str) -> list[str]:
 
 
 def _with_authors(stores: Stores, index: WorkspaceIndex, entry: sections.RoleEntry) -> sections.RoleEntry:
-    authors = history.authors_at(stores.ledger.reader, index.id, entry.path, entry.start_line, entry.end_line)
+    authors = history.authors_at(stores.reader, index.id, entry.path, entry.start_line, entry.end_line)
     return replace(entry, **authors)
 
 
@@ -319,11 +319,11 @@ def _recall(stores: Stores, indexes: Sequence[WorkspaceIndex], name: str, max_by
     topic = topic_views.topic(index, name, path, max_bytes) if path else None
     if topic is None:
         raise _unknown(index, name, topic_views.paths(index), topic_views.index_text(index, max_bytes))
-    for row in lookup.memories(stores.ledger.reader, index.id, path):
+    for row in lookup.memories(stores.reader, index.id, path):
         keys.refuse_deleted(row, name)
     return {**index.place, "path": path, "topic": name, "title": topic.title, "tags": list(topic.tags),
             "summary": topic.summary, "last_updated": topic.last_updated, "content": topic.content,
-            "markdown": topic.markdown(), **history.authors_at(stores.ledger.reader, index.id, path)}  # fmt: skip
+            "markdown": topic.markdown(), **history.authors_at(stores.reader, index.id, path)}  # fmt: skip
 
 
 @handles(methods.TopicGeneralRequest)
@@ -341,8 +341,8 @@ async def general(ctx: HandlerContext, request: methods.TopicGeneralRequest, cal
 
 def _authors(stores: Stores, index: WorkspaceIndex, key: str) -> Result:
     """Who wrote some of a memory, where that was not only a person."""
-    rows = [(row["id"], Result()) for row in lookup.memories(stores.ledger.reader, index.id, key)]
-    return next(iter(history.with_authors(stores.ledger.reader, rows)), {})
+    rows = [(row["id"], Result()) for row in lookup.memories(stores.reader, index.id, key)]
+    return next(iter(history.with_authors(stores.reader, rows)), {})
 
 
 @handles(methods.TopicSearchRequest)

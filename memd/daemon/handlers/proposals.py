@@ -62,7 +62,7 @@ async def _decided(ctx: HandlerContext, request: methods.Deciding, call: Incomin
 
 
 def _waiting(ctx: HandlerContext, names: tuple[str, ...]) -> list[Row]:
-    return actions.waiting_proposals(ctx.stores.ledger.reader, [ctx.stores.index(ns).id for ns in names])
+    return actions.waiting_proposals(ctx.stores.reader, [ctx.stores.index(ns).id for ns in names])
 
 
 def _shown(ctx: HandlerContext, row: Row) -> Result:

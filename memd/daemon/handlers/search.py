@@ -293,7 +293,7 @@ async def grep(ctx: HandlerContext, request: methods.GrepRequest, call: Incoming
 
 def _with_authors(ctx: HandlerContext, blocks: list[Result]) -> list[Result]:
     """Blocks with who wrote them."""
-    reader, place = ctx.stores.ledger.reader, itemgetter("path", "start_line", "end_line")
+    reader, place = ctx.stores.reader, itemgetter("path", "start_line", "end_line")
     return [block | history.authors_at(reader, ctx.stores.index(block["ns"]).id, *place(block)) for block in blocks]
 
 

@@ -161,7 +161,7 @@ def _status(ctx: HandlerContext) -> Result:
 
 
 def workspace_status(ctx: HandlerContext, index: OwnIndex) -> Result:
-    reader = ctx.stores.ledger.reader
+    reader = ctx.stores.reader
     vectors = {"vectors": ctx.stores.vector_count(index), "pending_vectors": ctx.missing_vectors(index)}
     changed = reader.execute("SELECT changed FROM workspaces WHERE id = ?", (index.id,)).fetchone()
     problems = catalog.problems(reader, index.id)

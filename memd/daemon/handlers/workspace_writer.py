@@ -108,7 +108,7 @@ class WorkspaceWriter:
         return {**done, **await self.ctx.read(self._outcome, target, digest, done["action"])}
 
     def _outcome(self, target: keys.KeyTarget, digest: str | None, action: int | None) -> Result:
-        reader, memory = self.ctx.stores.ledger.reader, target.memory
+        reader, memory = self.ctx.stores.reader, target.memory
         if memory is None:
             rows = lookup.memories(reader, self.index.id, target.key)
             memory = rows[0]["id"] if rows else None

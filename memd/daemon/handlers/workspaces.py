@@ -49,7 +49,7 @@ def _former_at(ctx: HandlerContext, directory: Path) -> tuple[int, str, str] | N
 
 
 def _unwatched(ctx: HandlerContext) -> dict[int, tuple[str, str]]:
-    return catalog.others(ctx.stores.ledger.reader, {index.id for index in ctx.stores.indexes.values()})
+    return catalog.others(ctx.stores.reader, {index.id for index in ctx.stores.indexes.values()})
 
 
 @handles(methods.WorkspaceAddRequest)

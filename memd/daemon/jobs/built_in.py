@@ -120,7 +120,7 @@ class BuiltInJobs:
 
     def all(self) -> list[ScheduledJob]:
         """Every job with its schedule and its last run; those that were missed run in this order."""
-        last_runs, settings = actions.last_runs(self.stores.ledger.reader), self.worker.settings
+        last_runs, settings = actions.last_runs(self.stores.reader), self.worker.settings
         jobs = [ScheduledJob("scan", f"{settings.watch.scan_seconds}s", self.scan, kept=False)]
         for name in NAMES:
             last_run = dict(last_runs.get(name, {}), name=name)

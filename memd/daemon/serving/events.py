@@ -261,7 +261,7 @@ class Subscriptions(Outboxes[Subscription]):
 
     def _hits(self, index: WorkspaceIndex, matches: list[Match]) -> dict[Filters, dict[int, dict[str, Any]]]:
         """The chunks as hits, for each set of filters those that pass it."""
-        reader = self._stores.ledger.reader
+        reader = self._stores.reader
         chunks = grouped((match.subscription.filters, match.chunk) for match in matches)
         passed = {filters: lookup.join(reader, some, filters) for filters, some in chunks.items()}
         rows = {chunk: row for some in passed.values() for chunk, row in some.items()}

@@ -60,7 +60,7 @@ def leave_unlisted(stores: OwnStores) -> None:
     """Drop the indexes of workspaces that are no longer in the config; it moves the clock, so what was promised comes
     first."""
     known = {index.id for index in stores.indexes.values()}
-    for row in catalog.workspace_rows(stores.ledger.reader):
+    for row in catalog.workspace_rows(stores.reader):
         if row["id"] not in known:
             log.warning("%s is no longer in the config; what is known of its memories is kept", row["ns"])
             stores.stop_watching(row["id"])
@@ -321,7 +321,7 @@ def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
     if not worker.events.watched(MOVED):
         return
     keyed = list(_keys_of(worker, memories))
-    moves = lives.last_moves(worker.stores.ledger.reader, [memory for _, memory, _ in keyed])
+    moves = lives.last_moves(worker.stores.reader, [memory for _, memory, _ in keyed])
     for ns, memory, key in keyed:
         worker.events.tell(MOVED, ns=ns, key=key, **moves[memory])
 
@@ -329,13 +329,13 @@ def announce_moved(worker: Worker, memories: Iterable[int]) -> None:
 def announce_moved_by(worker: Worker, action: int) -> None:
     """The same of what an action moved."""
     if worker.events.watched(MOVED):
-        changes = actions.changes_of(worker.stores.ledger.reader, action)
+        changes = actions.changes_of(worker.stores.reader, action)
         announce_moved(worker, [change.memory for change in changes if change.what == "tier"])
 
 
 def _keys_of(worker: Worker, memories: Iterable[int]) -> Iterator[tuple[str, int, str]]:
     """Workspace, number and key of the memories that are still in a file."""
-    reader, numbers = worker.stores.ledger.reader, sorted(set(memories))
+    reader, numbers = worker.stores.reader, sorted(set(memories))
     for ns, index in list(worker.stores.indexes.items()):
         for memory, row in edges.named(reader, index.id, numbers).items():
             yield ns, memory, row["key"]

@@ -202,8 +202,7 @@ class Worker:
                 except (DiskFull, LedgerMoved) as error:
                     log.debug("still to be restored: %s", error)
                 restored = [number for number in waiting if number not in index.unrestored]
-                reader = self.stores.ledger.reader
-                splices = [splice for number in restored for splice in actions.splices_of(reader, number)]
+                splices = [splice for number in restored for splice in actions.splices_of(self.stores.reader, number)]
                 self.mark_written(ns, [splice.path for splice in splices])
             if index.unrestored:
                 why = f"actions that failed are half done: {', '.join(map(str, index.unrestored))}"

@@ -240,7 +240,7 @@ class ContextInputs:
 
     @property
     def connection(self) -> Connection:
-        return self.stores.ledger.reader
+        return self.stores.reader
 
     def read(self, memories: Iterable[int]) -> None:
         """Read memories that are not known yet, without those that are gone or have expired."""

@@ -65,12 +65,11 @@ class CodeNames:
         clock = stores.ledger.clock
         if read.clock == clock:
             return read
-        connection = stores.ledger.reader
-        now = catalog.chunk_ids(connection, index.id)
+        now = catalog.chunk_ids(stores.reader, index.id)
         for gone in read.chunks.keys() - now:
             for mention in read.chunks.pop(gone):
                 read.named[mention.parts[-1]].discard(mention)
-        for number, text in lookup.texts(connection, now - read.chunks.keys()).items():
+        for number, text in lookup.texts(stores.reader, now - read.chunks.keys()).items():
             read.chunks[number] = list(_names(number, text))
             for mention in read.chunks[number]:
                 read.named[mention.parts[-1]].add(mention)
@@ -111,7 +110,7 @@ def _rows(stores: Stores, chunks: Iterable[int]) -> dict[int, JsonObject]:
     """Where chunks stand now, with the keys of their memories; expired memories are left out."""
     clause = f"c.id IN (SELECT value FROM json_each(?)) AND {lookup.ALIVE}"
     columns = "c.id AS chunk, c.text, c.start_line, m.heading"
-    keyed = lookup.keyed_rows(stores.ledger.reader, columns, clause, (json.dumps(list(chunks)),), lookup.TABLES)
+    keyed = lookup.keyed_rows(stores.reader, columns, clause, (json.dumps(list(chunks)),), lookup.TABLES)
     return {row["chunk"]: {**dict(row), "key": key} for key, row in keyed}
 
 

@@ -244,7 +244,7 @@ def _follow_vectors(stores: OwnStores, index: OwnIndex, changes: LedgerChanges) 
         return set()
     added = json.dumps([number for number, _ in changes.added])
     for model in reversed(stores.models):
-        ids, vectors = vector_table.of_chunks(stores.ledger.reader, model.id, added, model.embedder.dims)
+        ids, vectors = vector_table.of_chunks(stores.reader, model.id, added, model.embedder.dims)
         index.follow_vectors(ids, vectors, model.id)
     index.drop_vectors(changes.dropped)
     return set(ids)
@@ -262,6 +262,6 @@ def save_vectors(stores: OwnStores, model: ActiveModel, rows: Sequence[Row], vec
     for index in [index for index in stores.indexes.values() if index.id in holders]:
         mine = json.dumps(holders[index.id])
         # Read back: a chunk that has gone meanwhile has no row, and every store holds the same rounded numbers.
-        ids, kept = vector_table.of_chunks(stores.ledger.reader, model.id, mine, model.embedder.dims)
+        ids, kept = vector_table.of_chunks(stores.reader, model.id, mine, model.embedder.dims)
         index.follow_vectors(ids, kept, model.id)
     stores.embedded += len(rows)

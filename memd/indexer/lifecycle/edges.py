@@ -185,7 +185,7 @@ def list_edges(
     stores: Stores, indexes: keys.Indexes, key: str, rel: Relation | None, least: float, limit: int
 ) -> JsonObject:
     """The edges of one memory, or of some workspaces, the strongest first."""
-    connection, rows = stores.ledger.reader, list[JsonObject]()
+    connection, rows = stores.reader, list[JsonObject]()
     if key:
         index, row = keys.find_memory(stores, indexes, key)
         found = [(index, of(connection, [row["id"]], rel=rel, least=least)[:limit])]
@@ -207,10 +207,9 @@ def _ends(some: Iterable[lives.Edge]) -> set[int]:
 
 def related(stores: Stores, indexes: keys.Indexes, key: str, depth: int, least: float, limit: int) -> JsonObject:
     """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
-    connection = stores.ledger.reader
     index, row = keys.find_memory(stores, indexes, key)
-    ways = lives.reach(row["id"], partial(of, connection, least=least), depth)[:limit]
-    names = named(connection, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
+    ways = lives.reach(row["id"], partial(of, stores.reader, least=least), depth)[:limit]
+    names = named(stores.reader, index.id, {row["id"], *_ends(edge for way in ways for edge in way.path)})
     memories = [_reached_row(way, names) for way in ways if way.memory in names]
     return {**index.place, "key": names[row["id"]]["key"], "memories": memories}
 
@@ -222,7 +221,7 @@ def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> Json
 
 def candidates(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
     """Linked pairs without a relation type, with the beginning of both texts; and the types that there are."""
-    connection, rows = stores.ledger.reader, list[JsonObject]()
+    connection, rows = stores.reader, list[JsonObject]()
     for index in indexes:
         some = untyped(connection, index.id, limit)
         texts = excerpts(connection, _ends(some))
@@ -242,7 +241,7 @@ def candidates(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
 
 def clusters(stores: Stores, indexes: keys.Indexes, least: int, weight: float) -> JsonObject:
     """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
-    rows = [row for index in indexes for row in _clusters(stores.ledger.reader, index, least, weight)]
+    rows = [row for index in indexes for row in _clusters(stores.reader, index, least, weight)]
     rows.sort(key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
     return {"min_weight": weight, "clusters": rows}
 
@@ -279,11 +278,11 @@ def summary_sources(stores: Stores, index: WorkspaceIndex, target: keys.KeyTarge
         raise UsageError(f"`{target.key}` cannot contain itself", "give the summary a key of its own")
     if len(found) < FEWEST:
         raise UsageError("a summary needs at least two different sources", "for example: --sources KEY,KEY")
-    containing = catalog.numbers_of(stores.ledger.reader, SQL["containing"], target.memory, lives.CONTAINS)
+    containing = catalog.numbers_of(stores.reader, SQL["containing"], target.memory, lives.CONTAINS)
     above = found.keys() & containing
     if above:
         raise UsageError(f"`{found[min(above, key=str)]}` contains `{target.key}` itself", "leave it out")
-    return [linkable(stores.ledger.reader, index.id, *source) for source in found.items()]
+    return [linkable(stores.reader, index.id, *source) for source in found.items()]
 
 
 def linkable(connection: Connection, workspace: int, memory: int, key: str) -> str:
@@ -306,7 +305,7 @@ def _with_texts(connection: Connection, index: WorkspaceIndex, memories: dict[in
 def expand(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
     """The memories that one contains, each with its text, in the order of the files; without a key all summaries, each
     with how many it contains."""
-    connection, rows = stores.ledger.reader, list[JsonObject]()
+    connection, rows = stores.reader, list[JsonObject]()
     if key:
         index, row = keys.find_memory(stores, indexes, key)
         contained = contents(connection, index.id).get(row["id"], ())

@@ -78,7 +78,7 @@ class Reflection:
 
     @property
     def connection(self) -> Connection:
-        return self.stores.ledger.reader
+        return self.stores.reader
 
     def reflect(self) -> JsonObject:
         """Age the memories and the edges, link similar ones, and report what needs a person's attention."""
@@ -242,7 +242,7 @@ def _matches(
 
 def preview_rules(stores: Stores, indexes: Indexes, rules: Sequence[Rule], now: datetime, limit: int) -> JsonObject:
     """The effect of rules now: how many memories would move and fade, and the first of these; nothing is written."""
-    connection, rows = stores.ledger.reader, list[JsonObject]()
+    connection, rows = stores.reader, list[JsonObject]()
     counts = {"memories": 0, "moved": 0, "faded": 0}
     for index in indexes:
         for page in _matches(connection, index, rules, now):

@@ -91,7 +91,7 @@ class ComparedMemories:
 
 def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemories:
     """Compare the memories that changed since they were last compared with all others, at most so many."""
-    model, connection = stores.model, stores.ledger.reader
+    model, connection = stores.model, stores.reader
     if model is None:
         return ComparedMemories()
     # Memories whose text was not compared yet and whose chunks all have vectors.
@@ -115,7 +115,7 @@ def compare(stores: Stores, index: WorkspaceIndex, most: int) -> ComparedMemorie
 
 def workspaces_to_compare(stores: Stores) -> list[WorkspaceIndex]:
     """The workspaces with memories that changed since they were last compared."""
-    changed = catalog.numbers_of(stores.ledger.reader, SQL["workspaces"])
+    changed = catalog.numbers_of(stores.reader, SQL["workspaces"])
     return [index for index in stores.indexes.values() if index.id in changed]
 
 

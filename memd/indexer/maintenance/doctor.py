@@ -99,7 +99,7 @@ def _examine_rest(stores: OwnStores, settings: Settings, fix: bool, running: boo
         findings += _index(stores, index, settings, fix)
     findings += _leftovers(stores, fix)
     if not running:
-        waiting = catalog.numbers_of(stores.ledger.reader, "SELECT DISTINCT workspace FROM unsent")
+        waiting = catalog.numbers_of(stores.reader, "SELECT DISTINCT workspace FROM unsent")
         findings += examine_collections(stores, fix, waiting)
     return findings
 
@@ -233,7 +233,7 @@ def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) ->
 
 def _missing_vectors(stores: OwnStores, index: OwnIndex) -> Iterator[DoctorFinding]:
     """Chunks that a question by meaning cannot find yet."""
-    chunks, made = catalog.chunk_count(stores.ledger.reader, index.id), stores.vector_count(index)
+    chunks, made = catalog.chunk_count(stores.reader, index.id), stores.vector_count(index)
     fix = "they are made while memd runs; memd status says how long it takes"
     if stores.model is not None and made < chunks:
         detail = f"{chunks - made:,} of {chunks:,} chunks have no vector yet: found by their words, not by meaning"
@@ -245,9 +245,8 @@ def _missing_vectors(stores: OwnStores, index: OwnIndex) -> Iterator[DoctorFindi
 
 def _half_done(stores: OwnStores, index: OwnIndex) -> Iterator[DoctorFinding]:
     """Writes that neither ended nor were restored."""
-    reader = stores.ledger.reader
-    for row in actions.begun(reader, index.id):
-        if kept := actions.splices_of(reader, row["id"]):
+    for row in actions.begun(stores.reader, index.id):
+        if kept := actions.splices_of(stores.reader, row["id"]):
             files = ", ".join(dict.fromkeys(splice.path for splice in kept))
             detail = f"action {row['id']} ({row['what']}) is half done: {files}"
             fix = "make room on the disk; the daemon restores the files by itself"

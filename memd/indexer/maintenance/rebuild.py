@@ -44,7 +44,7 @@ def text_difference(stores: OwnStores, index: OwnIndex, deep: bool = True) -> tu
     """
     if deep:
         index.text.verify()
-    wanted, held = catalog.chunk_ids(stores.ledger.reader, index.id), index.text.ids()
+    wanted, held = catalog.chunk_ids(stores.reader, index.id), index.text.ids()
     return sorted(wanted - held, reverse=True), sorted(held - wanted)
 
 
@@ -72,7 +72,7 @@ def _follow_ledger(stores: OwnStores, index: OwnIndex, lacks_many: Callable[[], 
     if len(missing) > BATCH:
         lacks_many()
     for at in range(0, len(missing), BATCH):
-        index.text.apply(catalog.chunk_texts(stores.ledger.reader, missing[at : at + BATCH]), ())
+        index.text.apply(catalog.chunk_texts(stores.reader, missing[at : at + BATCH]), ())
     stores.ledger.transact(catalog.mark_text, index.id, TextState.IN_STEP)
     if missing or extra:
         stores.have_texts_read_again()

@@ -43,12 +43,12 @@ def answer(stores: Stores, ask: Ask, candidates: Sequence[Candidate], confidence
     alone = ask.mode == "exact"
     folded = [(candidate, []) for candidate in candidates[: ask.limit]] if alone else fold(candidates, ask.limit)
     chunks = {place.chunk for candidate, also in folded for place in (candidate.place, *also)}
-    known = lookup.join(stores.ledger.reader, chunks, Filters())
+    known = lookup.join(stores.reader, chunks, Filters())
     # What is gone by now is not shown, whatever the columns say.
     folded = [one for one in folded if one[0].place.chunk in known]
     rows = [known[candidate.place.chunk] for candidate, _ in folded]
-    keys = lookup.keys_of(stores.ledger.reader, rows)
-    authors = history.with_authors(stores.ledger.reader, [(row["memory"], {}) for row in rows])
+    keys = lookup.keys_of(stores.reader, rows)
+    authors = history.with_authors(stores.reader, [(row["memory"], {}) for row in rows])
     # As typed: the words of operators are marked too.
     terms = frozenset(query_terms(ask.query)) if ask.marks else frozenset()
     alike = [[known[place.chunk] for place in also if place.chunk in known] for _, also in folded]

@@ -87,7 +87,7 @@ class ForeignVector:
         if len(known) + len(missing) > DIVIDED:
             known, missing = {}, list(chunks)
         if missing:
-            reader, dims = self.stores.ledger.reader, self.model.embedder.dims
+            reader, dims = self.stores.reader, self.model.embedder.dims
             known |= vector_table.pieces_of_chunks(reader, self.model.id, json.dumps(missing), dims)
             self.stores.pieces[self.model.id] = known
         return known
@@ -217,7 +217,7 @@ def _languages(index: WorkspaceIndex, chunks: Sequence[int]) -> Languages:
 
 def is_foreign_to(stores: Stores, index: WorkspaceIndex, text: str) -> bool:
     """Whether a question is in another language for a workspace; no word of notes that are all English is foreign."""
-    if catalog.first_foreign(stores.ledger.reader, index.id) is not None:
+    if catalog.first_foreign(stores.reader, index.id) is not None:
         return bool(foreign_language(text))
     postings = index.text.postings()
     unknown = [word for word in WORD.findall(text) if not postings.frequency("exact", word.casefold())]

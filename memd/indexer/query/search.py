@@ -147,7 +147,7 @@ class SearchResult:
         heard = [(result.words, result.gone) for result in self.by_workspace.values() if result.words is not None]
         had = [(chunk, words.had_by(chunk)) for words, gone in heard for chunk in gone]
         fitting = [chunk for chunk, share in had if certainty.confidence(share, share, None) >= certainty.FOUND]
-        return len(lookup.join(stores.ledger.reader, fitting, Filters(), expired=True))
+        return len(lookup.join(stores.reader, fitting, Filters(), expired=True))
 
     def misspelt(self, answer: Answer) -> Answer:
         """The answer with the words that no note has, and their near spellings."""
@@ -366,16 +366,15 @@ def _exact(
     stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, max_bytes: int
 ) -> tuple[list[Candidate], dict[str, list[str]]]:
     """Every chunk that has the very letters, in the order of the files, and the files that changed since indexing."""
-    connection = stores.ledger.reader
     found: list[Candidate] = []
     unread: dict[str, list[str]] = {}
     for index in indexes:
         order: list[int] = []
         for path, lines, digest in grep.lines_with(index, ask.query, max_bytes):
             # Asked before the chunks are: what is indexed between the two is there, not missed.
-            if lookup.digest_of(connection, index.id, path) != digest:
+            if lookup.digest_of(stores.reader, index.id, path) != digest:
                 unread.setdefault(index.workspace.ns, []).append(path)
-            order += dict.fromkeys(lookup.chunks_at(connection, index.id, path, lines).values())
+            order += dict.fromkeys(lookup.chunks_at(stores.reader, index.id, path, lines).values())
         found += candidates.of_chunks(index, order, ask.filters)
     return numbered(found), unread
 

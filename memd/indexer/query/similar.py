@@ -32,14 +32,14 @@ def similar(
         return [], ""
     mode = "text" if stores.model is None else "hybrid"
     answer = search(stores, Ask(question, (index.workspace.ns,), CANDIDATES, mode), max_bytes)
-    rows = lookup.join(stores.ledger.reader, (hit.id for hit in answer.hits), Filters())
+    rows = lookup.join(stores.reader, (hit.id for hit in answer.hits), Filters())
     vector, unheard = question_vector(stores, question)
     found: dict[int, dict[str, Any]] = {}
     for hit in answer.hits:
         row = rows.get(hit.id)
         if row is None or row["memory"] in found or row["memory"] == but:
             continue
-        parts = stores.ledger.reader.execute(lookup.SQL["parts_of_memory"], (row["memory"],))
+        parts = stores.reader.execute(lookup.SQL["parts_of_memory"], (row["memory"],))
         other = set(query_terms("\n".join(part["text"] for part in parts)))
         overlap = len(own & other) / len(own | other)
         # A chunk without a vector yet is NaN, which is not near.

@@ -22,12 +22,12 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
     chunk = _chunk(stores, index, path, line)
     if isinstance(chunk, str):
         return {"indexed": False, "shown": False, "reasons": [chunk]}
-    row = lookup.join(stores.ledger.reader, [chunk], Filters(), expired=True)[chunk]
+    row = lookup.join(stores.reader, [chunk], Filters(), expired=True)[chunk]
     passage = {
         "indexed": True,
         "shown": False,
         **pick(row, "path", "start_line", "end_line", "text"),
-        **history.authors_at(stores.ledger.reader, index.id, path, row["start_line"], row["end_line"]),
+        **history.authors_at(stores.reader, index.id, path, row["start_line"], row["end_line"]),
     }
     question = parse(ask.query, ask.day, ask.filters)
     if reasons := _filtered_by(stores, index, row, question):
@@ -57,14 +57,14 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
         return f"{path} is not a memory file: {index.skipped.get(path) or 'no glob of the workspace takes it in'}"
     if known.left_out:
         return f"{path} is left out: {known.problem}"
-    chunks = lookup.chunks_at(stores.ledger.reader, index.id, path, [line])
+    chunks = lookup.chunks_at(stores.reader, index.id, path, [line])
     why = "it is blank, past the end, front matter, or only an index line"
     return chunks.get(line, f"line {line} of {path} is in no chunk: {why}")
 
 
 def _filtered_by(stores: Stores, index: WorkspaceIndex, row: JsonObject, question: ParsedQuestion) -> list[str]:
     """The filters, phrases and exclusions that the passage does not pass."""
-    connection, chunk, reasons = stores.ledger.reader, row["id"], list[str]()
+    connection, chunk, reasons = stores.reader, row["id"], list[str]()
     if chunk not in lookup.join(connection, [chunk], Filters()):
         why = "it was deleted" if row["deleted"] else "its ttl has run out"
         return [f"{why}: memd gc lists it"]

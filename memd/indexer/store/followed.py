@@ -114,7 +114,7 @@ class FollowedIndex(WorkspaceIndex):
     def files(self) -> Mapping[str, FileRow]:
         seq = self._stores.ledger.seq_seen()
         if seq > self._files[0]:
-            self._files = seq, catalog.files(self._stores.ledger.reader, self.id)
+            self._files = seq, catalog.files(self._stores.reader, self.id)
         return self._files[1]
 
     def local_mirror(self, model: ActiveModel) -> Mirror | None:

@@ -200,7 +200,7 @@ class OwnStores(Stores):
 
     def has_text(self, index: OwnIndex) -> bool:
         """Whether there is a text index that holds what the ledger says; one that is not open need have the form."""
-        dirty, chunks = catalog.expected_text(self.ledger.reader, index.id)
+        dirty, chunks = catalog.expected_text(self.reader, index.id)
         if dirty or index.open_text is None:
             return not dirty and self.has_form(index)
         with suppress(TextBroken):
@@ -366,12 +366,12 @@ class OwnStores(Stores):
         mirror = index.open_mirror(self.model)
         if mirror is not None:
             return len(mirror)
-        return vector_table.embedded_count(self.ledger.reader, self.model.id, index.id)
+        return vector_table.embedded_count(self.reader, self.model.id, index.id)
 
     def pending_foreign(self, index: OwnIndex) -> int:
         """How many chunks of a workspace are to have a vector for other languages, and have none."""
         model, among = self.multilingual, f"{vector_table.OF_OTHER_LANGUAGES} AND c.workspace = {index.id}"
-        missing = vector_table.pending_counts(self.ledger.reader, model.id if model is not None else 0, among=among)
+        missing = vector_table.pending_counts(self.reader, model.id if model is not None else 0, among=among)
         return missing.get(index.id, 0)
 
     def use_vectors(self, vectors: VectorStore) -> None:
@@ -381,7 +381,7 @@ class OwnStores(Stores):
         vectors.start(self._wanted_collections)
 
     def _wanted_collections(self) -> set[str]:
-        numbers = [row["id"] for row in catalog.workspace_rows(self.ledger.reader)]
+        numbers = [row["id"] for row in catalog.workspace_rows(self.reader)]
         return {collection_name(number, model.id) for number in numbers for model in self._sent_models}
 
     @property

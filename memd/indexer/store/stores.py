@@ -129,7 +129,7 @@ class WorkspaceIndex(ABC):
     @property
     def reader(self) -> Connection:
         """This thread's connection to the ledger."""
-        return self._stores.ledger.reader
+        return self._stores.reader
 
     @property
     def columns(self) -> ChunkColumns:
@@ -255,6 +255,11 @@ class Stores:
         self._outdated = -1, 0.0
         """The clock's count at which a text index was last found to be outdated, and until when that is waited for."""
 
+    @property
+    def reader(self) -> Connection:
+        """The ledger as this thread reads it."""
+        return self.ledger.reader
+
     def in_snapshot(self, work: Callable[[], T]) -> tuple[int, T]:
         """Read in one state of the ledger, with text indexes that hold what it says; and the clock's count in it."""
         tries = MODEL_TRIES
@@ -271,7 +276,7 @@ class Stores:
     def refuse_outdated(self, indexes: Iterable[WorkspaceIndex]) -> None:
         """TextOutdated if a workspace's text index or columns are not those of the snapshot, and soon will be."""
         state = self.ledger.state
-        if not self.ledger.reader.in_transaction or all(index.is_of(state) for index in indexes):
+        if not self.reader.in_transaction or all(index.is_of(state) for index in indexes):
             return
         if state.seq != self._outdated[0]:
             self._outdated = state.seq, time.monotonic() + OUTDATED_SECONDS
@@ -306,4 +311,4 @@ class Stores:
     def is_partly_embedded(self, index: WorkspaceIndex) -> bool:
         """Whether some chunks of a workspace have a vector of the model that answers, and some have none."""
         made = index.vectors_of(self.serving.id) if self.serving is not None else None
-        return 0 < len(made or ()) < catalog.chunk_count(self.ledger.reader, index.id)
+        return 0 < len(made or ()) < catalog.chunk_count(self.reader, index.id)

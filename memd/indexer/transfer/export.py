@@ -75,7 +75,7 @@ def page(stores: Stores, indexes: Indexes, after: str, limit: int, max_bytes: in
     for index in indexes[names.index(cursor.ns) :] if cursor.ns else indexes:
         if cursor.ns != index.workspace.ns:
             cursor = ExportCursor(index.workspace.ns)
-        for following, part, entry in _entries(stores.ledger.reader, index, cursor, max_bytes):
+        for following, part, entry in _entries(stores.reader, index, cursor, max_bytes):
             if left <= 0 or room <= 0:
                 return {"memd_export": SCHEMA, **parts, "next": str(cursor)}
             left, room, cursor = left - 1, room - len(json.dumps(entry)), following

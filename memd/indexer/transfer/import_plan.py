@@ -176,7 +176,7 @@ def _existing(index: WorkspaceIndex, path: str) -> tuple[str, bytes | None]:
 
 def known_texts(stores: Stores, index: WorkspaceIndex) -> set[str]:
     """The digests of every memory of a workspace."""
-    return {digest for (digest,) in stores.ledger.reader.execute(SQL["digests"], (index.id,))}
+    return {digest for (digest,) in stores.reader.execute(SQL["digests"], (index.id,))}
 
 
 FILE_ORIGINS = ("declared", "written")
@@ -236,7 +236,7 @@ def _add_versions(connection: Connection, memory: int, versions: Sequence[JsonOb
 def absent(stores: Stores, index: WorkspaceIndex, gone: Sequence[JsonObject]) -> list[JsonObject]:
     """The gone memories of an export that this ledger does not know."""
     known = [(index.id, text_at(entry, "digest"), _life(_facts(entry, "life"))["first_seen"]) for entry in gone]
-    there = [stores.ledger.reader.execute(SQL["known"], values).fetchone() for values in known]
+    there = [stores.reader.execute(SQL["known"], values).fetchone() for values in known]
     return [entry for entry, row in zip(gone, there, strict=True) if row is None]
 
 

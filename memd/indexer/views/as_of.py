@@ -73,10 +73,10 @@ def slug_then(row: Row) -> str:
 
 def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> JsonObject:
     """The memory that had a key then, as it was."""
-    then = [(index, row) for index in indexes for row in current(stores.ledger.reader, index.id, when)]
+    then = [(index, row) for index in indexes for row in current(stores.reader, index.id, when)]
     rows = [(index, row) for index, row in then if lookup.is_called(key, row["path"], slug_then(row))]
     if not rows:
-        known = any(lookup.memories(stores.ledger.reader, index.id, key) for index in indexes)
+        known = any(lookup.memories(stores.reader, index.id, key) for index in indexes)
         hint = (
             f"since when it is there: memd history {in_shell(key)}"
             if known
@@ -84,7 +84,7 @@ def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> Jso
         )
         raise NotFound(f"no memory had the key `{key}` then", hint)
     index, row = keys.only_one(rows, f"`{key}` named several memories then")
-    text = history.text_of(stores.ledger.reader, row["digest"])
+    text = history.text_of(stores.reader, row["digest"])
     if text is None:
         raise NotFound(f"the text that `{key}` had then is no longer kept", f"memd history {in_shell(key)}")
     return {**keys.shown_version(index, key, row, text, bool(row["now"])), "as_of": when}

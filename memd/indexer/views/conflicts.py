@@ -94,7 +94,7 @@ def _likely_base(stores: Stores, index: WorkspaceIndex, path: str, copy: str, ou
 
     Others are left out: they may be new on one side, and must not seem removed on the other.
     """
-    reader = stores.ledger.reader
+    reader = stores.reader
     mine, others = ({memory.slug: memory.text for memory, _ in split(path, text)[1]} for text in (ours, theirs))
     texts = []
     # What a conflict was settled as is no common past, if that was undone.

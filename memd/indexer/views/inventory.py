@@ -64,19 +64,18 @@ def list_memories(
 
     With `preview`, each has so many characters of its text.
     """
-    connection = stores.ledger.reader
     if sort in ("newest", "oldest"):
-        page, total = _by_day(connection, indexes, filters, offset, limit, sort == "oldest")
+        page, total = _by_day(stores.reader, indexes, filters, offset, limit, sort == "oldest")
     else:
-        found = [entry for index in indexes for entry in entries(connection, index, filters)]
-        page = _stamped(connection, sorted(found, key=SORTS[sort])[offset : offset + limit])
+        found = [entry for index in indexes for entry in entries(stores.reader, index, filters)]
+        page = _stamped(stores.reader, sorted(found, key=SORTS[sort])[offset : offset + limit])
         total = len(found)
     rows = [(entry.id, entry.as_object()) for entry in page]
     if preview:
-        begins = dict(connection.execute(SQL["begins"], (json.dumps([entry.id for entry in page]),)).fetchall())
+        begins = dict(stores.reader.execute(SQL["begins"], (json.dumps([entry.id for entry in page]),)).fetchall())
         rows = [(number, {**row, "preview": body_of(begins.get(number, ""))[:preview]}) for number, row in rows]
-    roles = dict(connection.execute(SQL["roles"], (workspace_ids(indexes),)))
-    return {"memories": history.with_authors(connection, rows), "total": total, "roles": roles}
+    roles = dict(stores.reader.execute(SQL["roles"], (workspace_ids(indexes),)))
+    return {"memories": history.with_authors(stores.reader, rows), "total": total, "roles": roles}
 
 
 def _by_day(

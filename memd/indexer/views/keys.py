@@ -55,7 +55,7 @@ def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[
     memory = next((memory for memory in note.memories if memory.slug == row["slug"]), None)
     if memory is None:
         raise NotFound(f"`{key}` is no longer in {row['path']}", suggest_keys(stores, indexes, key))
-    last = history.latest(stores.ledger.reader, row["id"])
+    last = history.latest(stores.reader, row["id"])
     # None: the ledger has not heard of the text that the file has.
     number = last.number if last is not None and last.digest == digest_of_memory(memory) else None
     shown = {
@@ -69,11 +69,11 @@ def by_key(stores: Stores, indexes: Indexes, key: str, max_bytes: int) -> tuple[
         "key": key.removesuffix("#"),
         "tier": row["tier"],
         "expires": row["expires"],
-        "life": {**pick(row, *LIFE), "shown": _shown_to(stores.ledger.reader, row["id"])},
+        "life": {**pick(row, *LIFE), "shown": _shown_to(stores.reader, row["id"])},
         "sections_follow": sum(bool(other.slug) for other in note.memories) if not memory.slug else 0,
         **version_facts(number, memory.text),
     }
-    return row["id"], *history.with_authors(stores.ledger.reader, [(row["id"], shown)])
+    return row["id"], *history.with_authors(stores.reader, [(row["id"], shown)])
 
 
 def _shown_to(connection: Connection, memory: int) -> list[dict[str, str]]:
@@ -84,7 +84,7 @@ def _shown_to(connection: Connection, memory: int) -> list[dict[str, str]]:
 
 def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIndex, Row]:
     """The one memory that a key names, and its workspace."""
-    reader = stores.ledger.reader
+    reader = stores.reader
     rows = [(index, row) for index in indexes for row in lookup.memories(reader, index.id, _unprefixed(index, key))]
     if not rows:
         gone = [row["gone"] or "" for index in indexes for row in lookup.gone(reader, index.id, key)]
@@ -122,7 +122,7 @@ def day_with_sections(stores: Stores, indexes: Indexes, key: str) -> tuple[Works
     if not DATE.fullmatch(key) or len(own) != 1:
         return None
     (index, path), *_ = own
-    return (index, path) if any(lookup.in_file(stores.ledger.reader, index.id, path)) else None
+    return (index, path) if any(lookup.in_file(stores.reader, index.id, path)) else None
 
 
 def only_one(rows: Sequence[tuple[WorkspaceIndex, Row]], problem: str) -> tuple[WorkspaceIndex, Row]:
@@ -138,7 +138,7 @@ MOST_MEANT = 5
 
 def suggest_keys(stores: Stores, indexes: Indexes, key: str) -> str:
     """A hint for a key that no memory has."""
-    rows = (lookup.keyed_rows(stores.ledger.reader, "m.id", "m.workspace = ?", (index.id,)) for index in indexes)
+    rows = (lookup.keyed_rows(stores.reader, "m.id", "m.workspace = ?", (index.id,)) for index in indexes)
     keys = list(dict.fromkeys(name for some in rows for name, _ in some))
     plain = key.casefold()
     # A file or a day without a section, or a heading without its file.
@@ -174,7 +174,7 @@ def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int,
         inner = inside(index, _unprefixed(index, path))
         if inner and (index.workspace.root / inner).exists():
             lines = _lines(index, inner, first, count, max_bytes)
-            return lines | history.authors_at(stores.ledger.reader, index.id, inner, first, lines["end_line"])
+            return lines | history.authors_at(stores.reader, index.id, inner, first, lines["end_line"])
     names = sorted(name for index in indexes for name in index.files)
     if path in names:
         raise _gone(path)
@@ -263,14 +263,14 @@ def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
     _, row = find_memory(stores, [index], key)
     if row["path"] == INDEX or (is_long_term(row["path"]) and row["heading"].casefold() in topics.PAIR):
         raise Refused(f"`{key}` is the index of the topics", "memd topic changes it")
-    last = history.latest(stores.ledger.reader, row["id"])
+    last = history.latest(stores.reader, row["id"])
     version, digest = (last.number, last.digest) if last else (1, row["digest"])
     return KeyTarget(key, row["path"], row["slug"], row["id"], version, digest)
 
 
 def refuse_whole_file(stores: Stores, index: WorkspaceIndex, target: KeyTarget) -> None:
     """Refuse to write to the first memory of a file by the file's path, which is all of it to who reads it."""
-    reader = stores.ledger.reader
+    reader = stores.reader
     if target.memory is None or target.key != target.path or len(lookup.in_file(reader, index.id, target.path)) < 2:
         return
     ((named, _),) = lookup.keyed_rows(reader, "m.id", "m.id = ?", (target.memory,))
@@ -280,7 +280,7 @@ def refuse_whole_file(stores: Stores, index: WorkspaceIndex, target: KeyTarget) 
 
 def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Layout) -> KeyTarget:
     """The memory that a key names, or the topic file that it will be."""
-    rows, layer_of = lookup.memories(stores.ledger.reader, index.id, key), index.workspace.layer_of
+    rows, layer_of = lookup.memories(stores.reader, index.id, key), index.workspace.layer_of
     # A file that only the team has gets a version of one's own; a section has none without the file, and is refused.
     if any(layer_of(row["path"]) == OWN or "#" in key or key.startswith(row["path"]) for row in rows):
         target = existing(stores, index, key)
@@ -293,7 +293,7 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
     path = layout.topic(name)
     others = [one for one in index.files if PurePosixPath(one).stem == name and one != path and layer_of(one) == OWN]
     for one in others:
-        if index.files[one].problem or lookup.in_file(stores.ledger.reader, index.id, one):
+        if index.files[one].problem or lookup.in_file(stores.reader, index.id, one):
             raise UsageError(f"`{key}` is a file of several memories ({one})", suggest_keys(stores, [index], key))
     # A note without any memory is where it will be.
     path = others[0] if others else path
@@ -339,7 +339,7 @@ def _rows(stores: Stores, indexes: Indexes, clause: str) -> Iterator[tuple[JsonO
     """The memories that pass a clause, as objects and as rows, in the order of their files."""
     for index in indexes:
         clause_here = f"m.workspace = ? AND {clause} ORDER BY f.path, m.start_line"
-        for key, row in lookup.keyed_rows(stores.ledger.reader, "m.*", clause_here, (index.id,)):
+        for key, row in lookup.keyed_rows(stores.reader, "m.*", clause_here, (index.id,)):
             yield {"ns": index.workspace.ns, "key": key, **pick(row, *PLACE)}, row
 
 

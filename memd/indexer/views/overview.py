@@ -37,7 +37,7 @@ SQL = queries(__file__, alive=lookup.ALIVE, is_pinned=lookup.IS_PINNED)
 
 def peek(stores: Stores, indexes: Indexes) -> JsonObject:
     """The content of the memory, as Markdown for a prompt."""
-    text = packing.cards([_summary(stores.ledger.reader, index) for index in indexes])
+    text = packing.cards([_summary(stores.reader, index) for index in indexes])
     return {"text": text, "tokens": packing.tokens(text)}
 
 
@@ -72,16 +72,15 @@ def _names(connection: Connection, clause: str, values: JsonObject, headings: bo
 
 def tree(stores: Stores, indexes: Indexes, path: str, offset: int, limit: int) -> JsonObject:
     """A page of the memories in the order of their files, without their texts."""
-    connection = stores.ledger.reader
     # Files first: their index has the order.
     tables = "files f CROSS JOIN memories m ON m.file = f.id"
     below, values = lookup.conditions(Filters(path=path), expired=True)
     clause = f"f.workspace {AMONG} AND m.deleted IS NULL{below}"
     page = f"{clause} ORDER BY f.workspace, f.path, m.start_line LIMIT {limit} OFFSET {offset}"
     columns = (*PLACE, "kind", "tier", "date", "importance", "pinned")
-    memories = listed(connection, indexes, columns, page, tables, **values)
+    memories = listed(stores.reader, indexes, columns, page, tables, **values)
     values["workspaces"] = workspace_ids(indexes)
-    total = _count(connection, f"FROM {tables} WHERE {clause}", values)
+    total = _count(stores.reader, f"FROM {tables} WHERE {clause}", values)
     return {"memories": [{**memory, "pinned": bool(memory["pinned"])} for memory in memories], "total": total}
 
 
@@ -90,9 +89,9 @@ def dormant(stores: Stores, indexes: Indexes, limit: int) -> tuple[list[JsonObje
     tables = f"{KEPT} JOIN files f ON f.id = m.file"
     clause = f"m.tier = 'dormant' AND m.deleted IS NULL AND m.workspace {AMONG}"
     longest = f"{clause} ORDER BY m.moved, m.workspace, f.path, m.start_line LIMIT {limit}"
-    memories = listed(stores.ledger.reader, indexes, (*PLACE, "moved", "moved_by", "moved_why"), longest, tables)
+    memories = listed(stores.reader, indexes, (*PLACE, "moved", "moved_by", "moved_why"), longest, tables)
     values = {"workspaces": workspace_ids(indexes)}
-    return memories, _count(stores.ledger.reader, f"FROM {tables} WHERE {clause}", values)
+    return memories, _count(stores.reader, f"FROM {tables} WHERE {clause}", values)
 
 
 # --- counts -------------------------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ def dormant(stores: Stores, indexes: Indexes, limit: int) -> tuple[list[JsonObje
 
 def stats(stores: Stores, indexes: Indexes, days: int = 0) -> JsonObject:
     """Counts of everything that is kept, and the bytes on disk; with `days`, the tiers at the end of each of them."""
-    connection, values = stores.ledger.reader, {"workspaces": workspace_ids(indexes)}
+    connection, values = stores.reader, {"workspaces": workspace_ids(indexes)}
     query = SQL["counts"].format(which=_versions_among(stores, indexes))
     counts: JsonObject = json.loads(connection.execute(query, values).fetchone()[0])
     return {
@@ -134,7 +133,7 @@ def _tier_days(connection: Connection, values: JsonObject, now: JsonObject, days
 
 def _versions_among(stores: Stores, indexes: Indexes) -> str:
     """The versions of these workspaces; of all of them without looking up any memory."""
-    every = len(indexes) == _count(stores.ledger.reader, "FROM workspaces", {})
+    every = len(indexes) == _count(stores.reader, "FROM workspaces", {})
     return "1" if every else f"v.memory IN (SELECT id FROM memories WHERE workspace {AMONG})"
 
 
@@ -167,14 +166,13 @@ def _size(file: Path) -> int:
 
 def timeline(stores: Stores, indexes: Indexes, since: str, until: str, limit: int, only_counts: bool) -> JsonObject:
     """The days on which something was noted or done, newest first; with `only_counts` without the notes' headings."""
-    connection = stores.ledger.reader
     values = {"workspaces": workspace_ids(indexes), "since": since, "until": until, "few": DAY_KEYS}
-    notes = dict(connection.execute(SQL["noted"], values))
+    notes = dict(stores.reader.execute(SQL["noted"], values))
     wanted = SQL["written"].format(which=_versions_among(stores, indexes)), SQL["moved"], SQL["done"]
-    rows = [connection.execute(query, values) for query in wanted]
+    rows = [stores.reader.execute(query, values) for query in wanted]
     written, moves, actions = (grouped((row["day"], row) for row in some) for some in rows)
     days = sorted(notes.keys() | written.keys() | moves.keys() | actions.keys(), reverse=True)
-    headings = {} if only_counts else _headings(connection, indexes, days[:limit])
+    headings = {} if only_counts else _headings(stores.reader, indexes, days[:limit])
     shown = [
         {
             "date": day,

@@ -48,7 +48,7 @@ def known(stores: Stores, indexes: keys.Indexes, key: str) -> Known:
 
 def last_gone(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
     """The last of the memories that had a key when they left the files."""
-    gone = [(index, row) for index in indexes for row in lookup.gone(stores.ledger.reader, index.id, key)]
+    gone = [(index, row) for index in indexes for row in lookup.gone(stores.reader, index.id, key)]
     return max(gone, key=lambda one: (one[1]["gone"] or "", one[1]["id"]), default=None)
 
 
@@ -56,7 +56,7 @@ def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
-    row = stores.ledger.reader.execute(SQL["by_number"], (int(parts["number"]),)).fetchone()
+    row = stores.reader.execute(SQL["by_number"], (int(parts["number"]),)).fetchone()
     return next(((index, row) for index in indexes if row and index.id == row["workspace"]), None)
 
 
@@ -66,7 +66,7 @@ def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
 def versions(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
     """Every version of a memory, newest first."""
     memory = known(stores, indexes, key)
-    kept = history.versions(stores.ledger.reader, memory[1]["id"])
+    kept = history.versions(stores.reader, memory[1]["id"])
     return {**_where(memory, key), "versions": [_version(stores, one, one is kept[-1]) for one in reversed(kept)]}
 
 
@@ -76,7 +76,7 @@ def _where(memory: Known, key: str) -> JsonObject:
 
 
 def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> JsonObject:
-    text = history.text_of(stores.ledger.reader, version.digest)
+    text = history.text_of(stores.reader, version.digest)
     return {
         "version": version.number,
         **{name: getattr(version, name) for name in ("at", "who", "action", "path", "heading")},
@@ -90,17 +90,17 @@ def by_version(stores: Stores, indexes: keys.Indexes, key: str, number: int) -> 
     """A memory that is in the files, or was, in one of its versions."""
     index, row = known(stores, indexes, key)
     version, text = text_of(stores, row["id"], key, number)
-    last = history.latest(stores.ledger.reader, row["id"])
+    last = history.latest(stores.reader, row["id"])
     return keys.shown_version(index, key, asdict(version), text, last == version)
 
 
 def text_of(stores: Stores, memory: int, key: str, number: int) -> tuple[history.MemoryVersion, str]:
     """A version and its text; without a number the last text before the current one."""
-    kept = history.versions(stores.ledger.reader, memory)
+    kept = history.versions(stores.reader, memory)
     with_text = [version for version in kept if version.digest]
     current = kept[-1].digest if kept else None
     fitting = [one for one in with_text if (one.number == number if number else one.digest != current)]
-    text = history.text_of(stores.ledger.reader, fitting[-1].digest) if fitting else None
+    text = history.text_of(stores.reader, fitting[-1].digest) if fitting else None
     if text is None:
         numbers = ", ".join(str(version.number) for version in with_text) or "none"
         which = f"version {number} with a text" if number else "earlier text"
@@ -110,7 +110,7 @@ def text_of(stores: Stores, memory: int, key: str, number: int) -> tuple[history
 
 def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
     """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
-    memory, reader = known(stores, indexes, key), stores.ledger.reader
+    memory, reader = known(stores, indexes, key), stores.reader
     digests = {version.number: version.digest for version in history.versions(reader, memory[1]["id"])}
     new = new or max(digests, default=0)
     old = old or max((number for number in digests if number < new), default=0)
@@ -133,7 +133,7 @@ def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None,
 
 def entries(stores: Stores, indexes: keys.Indexes, who: str, what: str, since: str, key: str, limit: int) -> JsonObject:
     """Everything that was done, newest first: memd's own actions, and what editors saved."""
-    connection, names = stores.ledger.reader, {index.id: index.workspace.ns for index in indexes}
+    connection, names = stores.reader, {index.id: index.workspace.ns for index in indexes}
     memories = [memory for number in names for memory in _same_key(connection, number, key)] if key else []
     values = {"who": who, "what": what, "since": _begin(since), "key": key, "workspaces": keys.workspace_ids(indexes),
               "memories": json.dumps(memories) if key else None, "renamed": RENAMED}  # fmt: skip
@@ -206,20 +206,20 @@ def action(stores: Stores, indexes: keys.Indexes, number: int, who: str = "") ->
     A job's is never the one that is meant.
     """
     values = {"id": number, "who": who, "workspaces": keys.workspace_ids(indexes)}
-    row: Row | None = stores.ledger.reader.execute(SQL["action"], values).fetchone()
+    row: Row | None = stores.reader.execute(SQL["action"], values).fetchone()
     return row
 
 
 def forgotten_since(stores: Stores, indexes: keys.Indexes, number: int, who: str) -> int:
     """The last change that someone made after an action and that was forgotten for good; 0 for none."""
     values = {"id": number, "who": who, "workspaces": keys.workspace_ids(indexes), "purged": actions.PURGED}
-    row = stores.ledger.reader.execute(SQL["forgotten_since"], values).fetchone()
+    row = stores.reader.execute(SQL["forgotten_since"], values).fetchone()
     return int(row["id"]) if row is not None else 0
 
 
 def since(stores: Stores, workspace: int, action: int) -> str:
     """Who changed the files of an action after it, in words."""
-    rows = stores.ledger.reader.execute(SQL["changed_since"], {"id": action, "workspace": workspace})
+    rows = stores.reader.execute(SQL["changed_since"], {"id": action, "workspace": workspace})
     return ", ".join(f"{row['name']} at {row['at'][:16]}Z" for row in rows)
 
 
@@ -231,7 +231,7 @@ def trash(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
 
     What is excluded by now is not gone, nor is a title that has sections below it now.
     """
-    connection, known = stores.ledger.reader, {index.id: index for index in indexes}
+    connection, known = stores.reader, {index.id: index for index in indexes}
     found = connection.execute(SQL["gone"], {"workspaces": keys.workspace_ids(indexes)})
     rows = [row for row in found if is_memory_path(known[row["workspace"]].workspace, row["path"])
             and not _is_title(stores, known[row["workspace"]], row)]  # fmt: skip
@@ -270,4 +270,4 @@ def _gone_files(stores: Stores, index: WorkspaceIndex) -> Iterator[JsonObject]:
 def lost(stores: Stores, index: WorkspaceIndex, path: str = "") -> list[Row]:
     """The losses of whole files that nobody has undone, last first."""
     values = {"workspace": index.id, "losses": json.dumps(LOSSES), "path": path}
-    return stores.ledger.reader.execute(SQL["lost"], values).fetchall()
+    return stores.reader.execute(SQL["lost"], values).fetchall()

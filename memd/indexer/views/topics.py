@@ -34,7 +34,7 @@ def paths(index: WorkspaceIndex) -> dict[str, str]:
 
 def without_deleted(stores: Stores, index: WorkspaceIndex, topics: dict[str, str]) -> dict[str, str]:
     """Those topics that answers tell of."""
-    deleted = {path for (path,) in stores.ledger.reader.execute(SQL["deleted"], (index.id,))}
+    deleted = {path for (path,) in stores.reader.execute(SQL["deleted"], (index.id,))}
     return {name: path for name, path in topics.items() if path not in deleted}
 
 
@@ -51,7 +51,7 @@ def topic(index: WorkspaceIndex, name: str, path: str, max_bytes: int) -> Topic 
 def tags(stores: Stores, index: WorkspaceIndex, topics: dict[str, str], max_bytes: int) -> dict[str, tuple[str, ...]]:
     """The tags of each topic: from the ledger, or from the file if it has changed since."""
     stale = changed_paths(index, scan(index.workspace))
-    rows = stores.ledger.reader.execute(SQL["tags"], (index.id, json.dumps(list(topics.values()))))
+    rows = stores.reader.execute(SQL["tags"], (index.id, json.dumps(list(topics.values()))))
     known = {path: tuple(json.loads(tags)) for path, tags in rows if path not in stale}
     for name, path in topics.items():
         if path not in known:

@@ -97,7 +97,7 @@ class MemoryTrace:
 def purge(stores: OwnStores, index: OwnIndex, memory: int) -> tuple[JsonObject, MemoryTrace]:
     """Remove every trace of a memory whose text is no longer in the files; also returns what `left_behind` seeks."""
     trace = _trace(stores, index, memory)
-    rows = stores.ledger.reader.execute(SQL["workspaces_of"], (json.dumps([*trace.memories]),))
+    rows = stores.reader.execute(SQL["workspaces_of"], (json.dumps([*trace.memories]),))
     having = {workspace for (workspace,) in rows}
     with stores.ledger.forgetting() as connection:
         purged = _from_ledger(connection, trace)
@@ -121,7 +121,7 @@ def around(stores: OwnStores, index: OwnIndex) -> list[OwnIndex]:
 
 
 def _trace(stores: OwnStores, index: OwnIndex, memory: int) -> MemoryTrace:
-    connection = stores.ledger.reader
+    connection = stores.reader
     row = connection.execute("SELECT * FROM memories WHERE id = ? AND workspace = ?", (memory, index.id)).fetchone()
     if row is None:
         raise NotFound(f"there is no memory with the number {memory}")
@@ -238,7 +238,7 @@ def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str
     collections = [one.collection for one in (index, *around(stores, index)) if one.collection is not None]
     problems = filter(None, [one.wait_renewed(RENEW_SECONDS) for one in collections])
     left = [("chroma", f"it will be made again: {problem}") for problem in problems]
-    left += [(f"state.db: {name}", OTHERS) for name in _columns(stores.ledger.reader, trace)]
+    left += [(f"state.db: {name}", OTHERS) for name in _columns(stores.reader, trace)]
     for file, why in files:
         # Other memories may have had the same text once: in the ledger itself their digests stay.
         digests = () if file.name.startswith(stores.ledger.path.name) else trace.digests

@@ -87,7 +87,7 @@ class ActionResult:
 
 def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> ActionResult:
     """Write every file of an action; if one fails, those before it are restored."""
-    if (before := actions.by_request(stores.ledger.reader, write_action.request)) is not None:
+    if (before := actions.by_request(stores.reader, write_action.request)) is not None:
         detail = json.loads(before["detail"])
         return ActionResult(before["id"], tuple(detail["paths"]), tuple(detail["conflicts"]), True, before["key"])
     if document := next(filter(is_document, write_action.paths), ""):
@@ -99,7 +99,7 @@ def perform(stores: OwnStores, index: OwnIndex, write_action: WriteAction) -> Ac
     changes = tuple(replace(change, path=names.spelled(change.path)) for change in write_action.changes)
     record = _ActionRecord(stores.ledger, index, replace(write_action, changes=changes), write_action.key)
     written: list[safe_write.WriteResult] = []
-    keeps_day = _keeps_day(stores.ledger.reader, write_action)
+    keeps_day = _keeps_day(stores.reader, write_action)
     try:
         for nth, change in enumerate(changes):
             written.append(change.write(index.workspace.root, partial(record.intend, nth, change), keeps_day))
@@ -202,8 +202,7 @@ def _restore(index: OwnIndex, written: list[actions.Splice]) -> tuple[list[str],
 
 def recover(stores: OwnStores, index: OwnIndex) -> None:
     """Finish or fail every action that a kill left begun, and sweep up."""
-    reader = stores.ledger.reader
-    begun = [(row, actions.splices_of(reader, row["id"])) for row in actions.begun(reader, index.id)]
+    begun = [(row, actions.splices_of(stores.reader, row["id"])) for row in actions.begun(stores.reader, index.id)]
     intended = [_intended(index, splice) for _, kept in begun for splice in kept]
 
     def ours(data: bytes) -> bool:
@@ -272,7 +271,7 @@ def _bytes(index: OwnIndex, splice: actions.Splice) -> bytes | None:
 
 def undo(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str = "") -> ActionResult:
     """Undo an action, as an action that can be undone itself; a repeated request is carried out once."""
-    kept = actions.splices_of(stores.ledger.reader, action)
+    kept = actions.splices_of(stores.reader, action)
     if not kept:
         return _undo_life_changes(stores, index, action, who, request)
     changes = tuple(FileChange(splice.path, edit=partial(actions.undo_splice, splice)) for splice in reversed(kept))
@@ -281,7 +280,7 @@ def undo(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str
 
 def _undo_life_changes(stores: OwnStores, index: OwnIndex, action: int, who: str, request: str) -> ActionResult:
     """Undo an action that changed no file. A memory put back by a person ages anew, or reflect would redo it."""
-    if (before := actions.by_request(stores.ledger.reader, request)) is not None:
+    if (before := actions.by_request(stores.reader, request)) is not None:
         return ActionResult(before["id"], repeated=True, key=before["key"], back=json.loads(before["detail"])["back"])
     with stores.ledger.write() as connection:
         number = actions.begin(connection, index.id, who, "undo", str(action), request)
@@ -326,7 +325,7 @@ def _undo_life_change(
 def restoring_change(stores: OwnStores, index: WorkspaceIndex, known: Row, text: str) -> FileChange:
     """The change that makes a text the current one of its memory."""
     # The file as it was when it was last removed, by whomever.
-    row = stores.ledger.reader.execute(SQL["removed_file"], (index.id, known["path"])).fetchone()
+    row = stores.reader.execute(SQL["removed_file"], (index.id, known["path"])).fetchone()
     removed = zlib.decompress(row["removed"]) if row else b""
 
     def edit(data: bytes | None) -> bytes | None:
