@@ -663,7 +663,7 @@ def test_a_chunk_that_goes_while_a_question_is_answered_is_no_hit(tmp_path: Path
     columns, question = index.columns, parse("tea", date(2026, 2, 16))
     every: list[int] = columns.ranked.chunk.tolist()
     with stores.ledger.write() as connection:
-        catalog.drop_chunks(connection, every[:1])
+        catalog.drop(connection, "chunks", every[:1])
     found = signals.weigh(index, columns, columns.shown(every), question, None, None, 8)
     shown = hits.answer(stores, Ask("tea", ("agent",), 50), found, 1.0)
     assert sorted(hit.id for hit in (*shown.hits, *shown.near)) == sorted(every[1:])

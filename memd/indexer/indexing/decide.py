@@ -239,8 +239,8 @@ class _Decision:
         """Drop what no memory took, and say that the files are read."""
         self._let_go([(path, row.id) for path, row in self.old if row.id not in self.kept])
         changes.dropped = [row.id for rows in self.pool.values() for row in rows]
-        catalog.drop_chunks(self.connection, changes.dropped)
-        catalog.drop_files(self.connection, self.gone)
+        catalog.drop(self.connection, "chunks", changes.dropped)
+        catalog.drop(self.connection, "files", self.gone)
         for path, (row, _) in self.batch.notes.items():
             if self.files[path].digest != row.digest:
                 self.files[path] = catalog.save_file(self.connection, self.index.id, row)

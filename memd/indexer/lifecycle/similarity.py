@@ -185,7 +185,7 @@ def save(connection: Connection, workspace: int, compared: ComparedMemories, now
     for memory in compared.memories:
         # To memories that are no longer similar; a removed one may come back.
         rows = _automatic(connection, memory)
-        _drop(connection, [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
+        catalog.drop(connection, "edges", [row["id"] for row in rows if (row["one"], row["other"]) not in similar])
     made = sum(_link(connection, workspace, pair, in_utc(now)) for pair in compared.pairs)
     connection.executemany(SQL["mark"], compared.memories.items())
     return made
@@ -224,17 +224,13 @@ def _make_room(connection: Connection, pair: SimilarPair, weight: float) -> bool
             if rows[-1]["weight"] >= weight:
                 return False
             weakest.add(rows[-1]["id"])
-    _drop(connection, weakest)
+    catalog.drop(connection, "edges", weakest)
     return True
 
 
 def _automatic(connection: Connection, memory: int) -> list[Row]:
     """The automatic edges of a memory to memories in files, the strongest first."""
     return connection.execute(SQL["automatic"], (memory, SIMILAR)).fetchall()
-
-
-def _drop(connection: Connection, numbers: Collection[int]) -> None:
-    connection.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in numbers])
 
 
 def refuse(connection: Connection, workspace: int, one: int, other: int, now: datetime) -> None:

@@ -98,6 +98,10 @@ def among(connection: sqlite3.Connection, query: str, values: Iterable[object]) 
     return connection.execute(with_lists(query), (json.dumps(list(values)),))
 
 
+def drop(connection: sqlite3.Connection, table: str, ids: Iterable[int]) -> None:
+    connection.executemany(f"DELETE FROM {table} WHERE id = ?", [(number,) for number in ids])
+
+
 # --- workspaces ---------------------------------------------------------------------------------------------
 
 
@@ -237,10 +241,6 @@ def save_file(connection: sqlite3.Connection, workspace: int, row: FileRow) -> F
     return replace(row, id=connection.execute(SQL["save_file"], values).fetchone()["id"])
 
 
-def drop_files(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
-    connection.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in ids])
-
-
 # --- memories -----------------------------------------------------------------------------------------------
 
 
@@ -337,10 +337,6 @@ def unread_chunks(connection: sqlite3.Connection, most: int) -> list[tuple[int, 
 
 def save_languages(connection: sqlite3.Connection, languages: Iterable[tuple[str, int]]) -> None:
     connection.executemany("UPDATE chunks SET language = ? WHERE id = ?", languages)
-
-
-def drop_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-    connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in ids])
 
 
 def has_chunks(connection: sqlite3.Connection, workspace: int) -> bool:
