@@ -2,8 +2,8 @@
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from sqlite3 import Connection, Row
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,12 +73,12 @@ def sentence_pieces(text: str) -> list[str]:
 # --- the rows -----------------------------------------------------------------------------------------------
 
 
-def model_id(connection: sqlite3.Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
+def model_id(connection: Connection, name: str, fingerprint: str, dims: int, source: str) -> int:
     connection.execute(SQL["add_model"], (name, fingerprint, RECIPE, dims, source))
     return number_of(connection, "SELECT id FROM models WHERE fingerprint = ? AND recipe = ?", fingerprint, RECIPE)
 
 
-def recognise(connection: sqlite3.Connection, embedder: Embedder) -> None:
+def recognise(connection: Connection, embedder: Embedder) -> None:
     """Compare what a server's model makes of one sentence with what it made when it was last loaded."""
     if hasattr(embedder, "recognise") and hasattr(embedder, "place"):
         key = f"canary:{embedder.place}"
@@ -87,22 +87,22 @@ def recognise(connection: sqlite3.Connection, embedder: Embedder) -> None:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, kept))
 
 
-def known_model(connection: sqlite3.Connection, source: str) -> int:
+def known_model(connection: Connection, source: str) -> int:
     """The number of the last model of a source; 0, which no model has, where none was ever loaded."""
     return number_of(connection, "SELECT MAX(id) FROM models WHERE source = ? AND recipe = ?", source, RECIPE)
 
 
-def models_with_vectors(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+def models_with_vectors(connection: Connection) -> list[Row]:
     """The models that vectors are there of, but for the one for other languages; the one that has most first."""
     return connection.execute(SQL["models_with_vectors"], (MULTILINGUAL,)).fetchall()
 
 
-def forget_other_models(connection: sqlite3.Connection, *fingerprints: str) -> None:
+def forget_other_models(connection: Connection, *fingerprints: str) -> None:
     """Delete the models but for some, with their vectors."""
     connection.execute(SQL["forget_other_models"], (RECIPE, json.dumps(fingerprints)))
 
 
-def save(connection: sqlite3.Connection, model: int, digests: Sequence[str], vectors: Iterable[Vectors]) -> None:
+def save(connection: Connection, model: int, digests: Sequence[str], vectors: Iterable[Vectors]) -> None:
     """Keep the vector of each text, or several: that of the whole text, then those of its pieces."""
     rows = [(model, digest, text.astype(STORED).tobytes()) for digest, text in zip(digests, vectors, strict=True)]
     connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
@@ -113,13 +113,13 @@ def stand_in(vector: Vectors) -> Vectors:
     return np.append(vector, np.float32(0))
 
 
-def newest(connection: sqlite3.Connection) -> int:
+def newest(connection: Connection) -> int:
     """The number of the newest chunk."""
     return number_of(connection, "SELECT MAX(id) FROM chunks")
 
 
 def pending(
-    connection: sqlite3.Connection, model: int, most: int, after: int = 0, among: str = "1", urgent: Sequence[int] = ()
+    connection: Connection, model: int, most: int, after: int = 0, among: str = "1", urgent: Sequence[int] = ()
 ) -> list[int]:
     """Chunks without a vector: of `urgent` workspaces, then one a memory, then the others; newest notes first.
 
@@ -133,24 +133,22 @@ def pending(
     return [row["id"] for row in connection.execute(query, (after, model, most))]
 
 
-def unembedded(connection: sqlite3.Connection, model: int, chunks: Sequence[int], among: str) -> list[sqlite3.Row]:
+def unembedded(connection: Connection, model: int, chunks: Sequence[int], among: str) -> list[Row]:
     """Those of some chunks that have no vector, in their order."""
     return connection.execute(SQL["unembedded"].format(which=among), (json.dumps(chunks), model)).fetchall()
 
 
-def pending_counts(connection: sqlite3.Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:
+def pending_counts(connection: Connection, model: int, after: int = 0, among: str = "1") -> dict[int, int]:
     """How many chunks have no vector, by workspace. It looks at every chunk after number `after`."""
     return dict(connection.execute(SQL["pending_counts"].format(which=among), (after, model)))
 
 
-def any_multilingual(connection: sqlite3.Connection) -> bool:
+def any_multilingual(connection: Connection) -> bool:
     """Whether any chunk is to have a vector of the model for other languages."""
     return bool(number_of(connection, SQL["any_multilingual"]))
 
 
-def of_workspace(
-    connection: sqlite3.Connection, model: int, workspace: int, dims: int
-) -> Iterator[tuple[list[int], Vectors]]:
+def of_workspace(connection: Connection, model: int, workspace: int, dims: int) -> Iterator[tuple[list[int], Vectors]]:
     """The chunks of a workspace that have a vector, and the vectors, a few thousand at a time.
 
     At once a large workspace would take several times its size.
@@ -160,53 +158,53 @@ def of_workspace(
         yield _unpacked(rows, dims)
 
 
-def any_embedded(connection: sqlite3.Connection, model: int, workspace: int) -> bool:
+def any_embedded(connection: Connection, model: int, workspace: int) -> bool:
     """Whether a chunk of a workspace has a vector."""
     return connection.execute(SQL["newest_embedded"], (model, workspace)).fetchone() is not None
 
 
-def embedded_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
+def embedded_count(connection: Connection, model: int, workspace: int) -> int:
     """How many chunks of a workspace have a vector."""
     return number_of(connection, SQL["embedded_count"], model, workspace)
 
 
-def of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
+def of_chunks(connection: Connection, model: int, chunks: str, dims: int) -> tuple[list[int], Vectors]:
     """The vectors of some chunks, given as a JSON list."""
     return _unpacked(_rows_of_chunks(connection, model, chunks), dims)
 
 
-def pieces_of_chunks(connection: sqlite3.Connection, model: int, chunks: str, dims: int) -> dict[int, Pieces]:
+def pieces_of_chunks(connection: Connection, model: int, chunks: str, dims: int) -> dict[int, Pieces]:
     """The vectors of the pieces of some chunks, given as a JSON list; none of a chunk without a vector."""
     rows = _rows_of_chunks(connection, model, chunks)
     return {chunk: np.frombuffer(vector, STORED).reshape(-1, dims)[1:].copy() for chunk, vector in rows}
 
 
-def _rows_of_chunks(connection: sqlite3.Connection, model: int, chunks: str) -> list[sqlite3.Row]:
+def _rows_of_chunks(connection: Connection, model: int, chunks: str) -> list[Row]:
     return connection.execute(SQL["of_chunks"], {"model": model, "chunks": chunks}).fetchall()
 
 
 # --- what a collection is to hold ---------------------------------------------------------------------------
 
 
-def text_count(connection: sqlite3.Connection, model: int, workspace: int) -> int:
+def text_count(connection: Connection, model: int, workspace: int) -> int:
     """How many texts of a workspace its collection is to hold; equal ones are one."""
     return number_of(connection, SQL["text_count"], model, workspace)
 
 
-def shown_digests(connection: sqlite3.Connection, model: int, workspace: int) -> Iterator[str]:
+def shown_digests(connection: Connection, model: int, workspace: int) -> Iterator[str]:
     """The same texts."""
     return (row[0] for row in connection.execute(SQL["shown_digests"], (model, workspace)))
 
 
 def collection_rows(
-    connection: sqlite3.Connection, model: int, workspace: int, digests: Sequence[str], dims: int
+    connection: Connection, model: int, workspace: int, digests: Sequence[str], dims: int
 ) -> list[CollectionRow]:
     """The rows of those of some texts that a workspace has, as the collection is to hold them."""
     values = {"model": model, "workspace": workspace, "digests": json.dumps(list(digests))}
     return [_collection_row(row, dims) for row in connection.execute(SQL["collection_rows"], values)]
 
 
-def _collection_row(row: sqlite3.Row, dims: int) -> CollectionRow:
+def _collection_row(row: Row, dims: int) -> CollectionRow:
     tags = [tag.lower() for tag in json.loads(row["tags"])]
     heading = " › ".join(json.loads(row["heading"]))
     more = {"day": day_number(row["date"]), "heading": heading, "tags": tags or None}
@@ -220,24 +218,24 @@ def day_number(day: str, rest: str = "0") -> int:
     return int(day.replace("-", "").ljust(8, rest)) if day else 0
 
 
-def chunks_of(connection: sqlite3.Connection, workspace: int, digests: Iterable[str]) -> dict[str, list[int]]:
+def chunks_of(connection: Connection, workspace: int, digests: Iterable[str]) -> dict[str, list[int]]:
     """The chunks of a workspace that have some texts."""
     rows = connection.execute(SQL["chunks_of"], (json.dumps(list(digests)), workspace))
     return grouped((row[0], row[1]) for row in rows)
 
 
-def emptied(connection: sqlite3.Connection, model: int, digests: Sequence[str]) -> list[str]:
+def emptied(connection: Connection, model: int, digests: Sequence[str]) -> list[str]:
     """Those of some texts whose vectors only a server has."""
     return [row[0] for row in connection.execute(SQL["emptied"], (model, json.dumps(list(digests))))]
 
 
-def bring_back(connection: sqlite3.Connection, model: int, vectors: Iterable[tuple[str, Vectors]]) -> None:
+def bring_back(connection: Connection, model: int, vectors: Iterable[tuple[str, Vectors]]) -> None:
     """Keep vectors that only a server had."""
     rows = [(vector.astype(STORED).tobytes(), model, digest) for digest, vector in vectors]
     connection.executemany("UPDATE vectors SET vector = ? WHERE model = ? AND digest = ?", rows)
 
 
-def unsent(connection: sqlite3.Connection, after: int, most: int) -> list[tuple[int, int, str]]:
+def unsent(connection: Connection, after: int, most: int) -> list[tuple[int, int, str]]:
     """Texts whose rows may differ from the ledger: a number that grows, the workspace, the digest."""
     return [(row[0], row[1], row[2]) for row in connection.execute(SQL["unsent"], (after, most))]
 
@@ -254,7 +252,7 @@ class SentRows(NamedTuple):
     """Texts that should be there and are not, and whose vectors nobody else has."""
 
 
-def mark_sent(connection: sqlite3.Connection, sent: SentRows) -> None:
+def mark_sent(connection: Connection, sent: SentRows) -> None:
     """Cross out what was taken in; let go of vectors that a server has, but for texts that other workspaces have too;
     and note which ones nobody has any more: they are made again."""
     connection.execute("DELETE FROM unsent WHERE id <= ?", (sent.up_to,))
@@ -262,19 +260,19 @@ def mark_sent(connection: sqlite3.Connection, sent: SentRows) -> None:
     connection.execute(SQL["drop_lost"], (sent.model, json.dumps(list(sent.lost))))
 
 
-def chunks_with(connection: sqlite3.Connection, digests: Sequence[str]) -> dict[int, list[int]]:
+def chunks_with(connection: Connection, digests: Sequence[str]) -> dict[int, list[int]]:
     """The chunks with one of these digests, by workspace: equal texts share a vector."""
     rows = catalog.among(connection, "SELECT workspace, id FROM chunks WHERE digest AMONG ?", digests)
     return grouped((row[0], row[1]) for row in rows)
 
 
-def _unpacked(rows: list[sqlite3.Row], dims: int) -> tuple[list[Any], Vectors]:
+def _unpacked(rows: list[Row], dims: int) -> tuple[list[Any], Vectors]:
     """The first column of some rows, and the vector of each whole text."""
     size = dims * STORED.itemsize
     packed = np.frombuffer(b"".join(row["vector"][:size] for row in rows), STORED)
     return [row[0] for row in rows], packed.reshape(len(rows), dims).astype(np.float32)
 
 
-def sweep(connection: sqlite3.Connection) -> int:
+def sweep(connection: Connection) -> int:
     """Delete the vectors of texts that no chunk has any more."""
     return connection.execute(SQL["sweep"]).rowcount

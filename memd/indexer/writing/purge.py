@@ -2,12 +2,12 @@
 
 import json
 import re
-import sqlite3
 import zlib
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sqlite3 import Connection, Row
 from typing import Any
 
 from memd.config import paths
@@ -75,7 +75,7 @@ class MemoryTrace:
         """Whether a text has any part of it, be it a single word."""
         return not self.words.isdisjoint(WORD.findall(text.lower())) or self.in_text(text)
 
-    def in_row(self, table: str, row: sqlite3.Row) -> bool:
+    def in_row(self, table: str, row: Row) -> bool:
         """Whether a row of the tables whose rows go has a part of it."""
         texts = _cells(row).values()
         if table == "splices":
@@ -143,7 +143,7 @@ def _trace(stores: OwnStores, index: OwnIndex, memory: int) -> MemoryTrace:
     return _distinctive(connection, MemoryTrace(frozenset(memories), digests, actions), row["slug"])
 
 
-def _distinctive(connection: sqlite3.Connection, trace: MemoryTrace, slug: str) -> MemoryTrace:
+def _distinctive(connection: Connection, trace: MemoryTrace, slug: str) -> MemoryTrace:
     """The trace with what is its own: phrases that no note has any more, words that no other memory ever had."""
     own = "\n".join([slug, *_texts(connection, trace.digests)])
     lines = {line.strip("-*> \t") for line in own.split("\n") if not line.startswith("#")}
@@ -161,7 +161,7 @@ def _distinctive(connection: sqlite3.Connection, trace: MemoryTrace, slug: str) 
     return replace(trace, phrases=trace.phrases | unusual, words=frozenset(words))
 
 
-def _texts(connection: sqlite3.Connection, digests: Container[str], other: bool = False) -> Iterator[str]:
+def _texts(connection: Connection, digests: Container[str], other: bool = False) -> Iterator[str]:
     """The texts with these digests, or all others, in small letters."""
     rows = connection.execute("SELECT digest, body FROM texts")
     return (_as_text(body).lower() for digest, body in rows if (digest in digests) is not other)
@@ -170,7 +170,7 @@ def _texts(connection: sqlite3.Connection, digests: Container[str], other: bool 
 # --- the ledger ---------------------------------------------------------------------------------------------
 
 
-def _from_ledger(connection: sqlite3.Connection, trace: MemoryTrace) -> JsonObject:
+def _from_ledger(connection: Connection, trace: MemoryTrace) -> JsonObject:
     gone = {}
     for table, column in (("versions", "memory"), ("chunks", "memory"), ("memories", "id")):
         numbers = [(memory,) for memory in trace.memories]
@@ -184,7 +184,7 @@ def _from_ledger(connection: sqlite3.Connection, trace: MemoryTrace) -> JsonObje
     return {**gone, "vectors": vector_table.sweep(connection)}
 
 
-def _blank_log(connection: sqlite3.Connection, trace: MemoryTrace) -> None:
+def _blank_log(connection: Connection, trace: MemoryTrace) -> None:
     """Remove the words of the memory from the log, of which a key is made; the actions stay.
 
     Those whose splices went can no longer be undone.
@@ -205,7 +205,7 @@ def _blanked(value: Any, trace: MemoryTrace) -> Any:
     return PURGED if isinstance(value, str) and trace.touches(value) else value
 
 
-def _cells(row: sqlite3.Row) -> dict[str, str]:
+def _cells(row: Row) -> dict[str, str]:
     """The content of a row: texts, and bytes, be they compressed or not."""
     cells = zip(row.keys(), row, strict=True)
     return {name: _as_text(value) for name, value in cells if isinstance(value, str | bytes)}
@@ -247,7 +247,7 @@ def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str
     return [{"what": what, "why": why} for what, why in left]
 
 
-def _columns(connection: sqlite3.Connection, trace: MemoryTrace) -> list[str]:
+def _columns(connection: Connection, trace: MemoryTrace) -> list[str]:
     """The columns of the ledger that have a part of a memory."""
     found = dict[str, None]()
     for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
