@@ -38,7 +38,7 @@ from memd.indexer.language.question import time_filter
 from memd.indexer.query.meaning import is_foreign_to
 from memd.indexer.store import catalog
 from memd.indexer.store.own_stores import OwnIndex, OwnStores
-from memd.indexer.store.stores import ModelChanged, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, ModelChanged
 from memd.indexer.views import keys
 from memd.lifecycle.rules import Rule
 from memd.models import Filters, Workspace
@@ -456,5 +456,5 @@ def date_of(request: Request, name: str, bound: str = "") -> str:
     return str(getattr(read, bound or name))
 
 
-def namespaces(indexes: Sequence[WorkspaceIndex]) -> list[str]:
+def namespaces(indexes: Indexes) -> list[str]:
     return [index.workspace.ns for index in indexes]

@@ -1,6 +1,5 @@
 """The past: `history`, `diff`, `restore`, `log`, `undo`, `trash`; and what is: `peek`, `stats`, `tree`, `timeline`."""
 
-from collections.abc import Sequence
 from sqlite3 import Row
 
 from memd.daemon.handlers.registry import HandlerContext, IncomingCall, Result, handles, shows
@@ -9,7 +8,7 @@ from memd.daemon.writer import tasks
 from memd.daemon.writer.queue import Turn
 from memd.errors import Conflict, NotFound, Refused, UsageError, in_shell
 from memd.indexer.record.actions import by_request
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.stores import Indexes, WorkspaceIndex
 from memd.indexer.views import overview, past
 from memd.indexer.writing.write_files import restoring_change
 from memd.protocol.methods import history as methods
@@ -82,7 +81,7 @@ def _undone_by(ctx: HandlerContext, request_id: str) -> int:
     return int(before["key"]) if before is not None and before["what"] == "undo" else 0
 
 
-def _action_to_undo(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], request: methods.UndoRequest) -> Row:
+def _action_to_undo(ctx: HandlerContext, indexes: Indexes, request: methods.UndoRequest) -> Row:
     """The action that is named, else this client's last change of text."""
     number, who = request.action or 0, request.author
     if (before := _undone_by(ctx, request.request_id)) and (row := past.action(ctx.stores, indexes, before)):

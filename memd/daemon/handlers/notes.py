@@ -2,7 +2,7 @@
 store: topics that are memorized, refined, recalled and forgotten, and the index that lists them."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
@@ -13,7 +13,7 @@ from memd.errors import AlreadyExists, Conflict, DiskFull, MemdError, NotFound, 
 from memd.indexer.indexing.scan import refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.indexer.views import topics as topic_views
 from memd.indexer.writing.write_files import FileChange
@@ -310,7 +310,7 @@ async def recall(ctx: HandlerContext, request: methods.TopicRecallRequest, call:
     return await ctx.read(_recall, ctx.stores, ctx.indexes(request), topics.topic_name(request.topic), ctx.max_bytes)
 
 
-def _recall(stores: Stores, indexes: Sequence[WorkspaceIndex], name: str, max_bytes: int) -> Result:
+def _recall(stores: Stores, indexes: Indexes, name: str, max_bytes: int) -> Result:
     having = [(index, path) for index in indexes if (path := topic_views.paths(index).get(name))]
     if len(having) > 1:
         there = ", ".join(index.workspace.ns for index, _ in having)
@@ -352,7 +352,7 @@ async def search(ctx: HandlerContext, request: methods.TopicSearchRequest, call:
     return {"topics": rows, "text": _joined(rows) or "No topics found"}
 
 
-def _with_tags(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], tags: set[str], every: bool) -> list[Result]:
+def _with_tags(ctx: HandlerContext, indexes: Indexes, tags: set[str], every: bool) -> list[Result]:
     """The topics that have one of the tags, or every one; those that have more of them come first."""
     rows = []
     for index in indexes:
@@ -371,7 +371,7 @@ async def topic_list(ctx: HandlerContext, request: methods.TopicListRequest, cal
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 
 
-def _list(indexes: Sequence[WorkspaceIndex], max_bytes: int) -> tuple[list[Result], list[Result]]:
+def _list(indexes: Indexes, max_bytes: int) -> tuple[list[Result], list[Result]]:
     """Every topic that has a file, and those that the index lists without one."""
     rows, missing = [], []
     for index in indexes:

@@ -20,7 +20,7 @@ from memd.indexer.query.search import search
 from memd.indexer.query.why_not import why_not as explain_absence
 from memd.indexer.record import history
 from memd.indexer.store.segment import TextBroken
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores
 from memd.indexer.views import as_of as as_of_view
 from memd.indexer.views import inventory, keys, past
 from memd.models import Answer, Ask, Filters, Hit
@@ -260,7 +260,7 @@ async def get(ctx: HandlerContext, request: methods.GetRequest, call: IncomingCa
     return result
 
 
-async def _current(ctx: HandlerContext, indexes: Sequence[WorkspaceIndex], key: str) -> tuple[int, Result]:
+async def _current(ctx: HandlerContext, indexes: Indexes, key: str) -> tuple[int, Result]:
     """A memory as its file has it; a text that was written this very moment has its number as soon as it is indexed."""
     about = ctx.stores, indexes, key, ctx.max_bytes
     memory, result = await ctx.read_elsewhere(keys.by_key, *about)

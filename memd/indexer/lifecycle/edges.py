@@ -13,7 +13,7 @@ from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store import catalog
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.indexer.views import inventory, keys
 from memd.lifecycle import lives
 from memd.models import RELATIONS, Filters, JsonObject, Relation, grouped, pick
@@ -182,7 +182,7 @@ FEWEST = 2
 
 
 def list_edges(
-    stores: Stores, indexes: keys.Indexes, key: str, rel: Relation | None, least: float, limit: int
+    stores: Stores, indexes: Indexes, key: str, rel: Relation | None, least: float, limit: int
 ) -> JsonObject:
     """The edges of one memory, or of some workspaces, the strongest first."""
     connection, rows = stores.reader, list[JsonObject]()
@@ -205,7 +205,7 @@ def _ends(some: Iterable[lives.Edge]) -> set[int]:
     return {end for edge in some for end in (edge.one, edge.other)}
 
 
-def related(stores: Stores, indexes: keys.Indexes, key: str, depth: int, least: float, limit: int) -> JsonObject:
+def related(stores: Stores, indexes: Indexes, key: str, depth: int, least: float, limit: int) -> JsonObject:
     """The memories that edges lead to from one, each with the path; the nearest and strongest first."""
     index, row = keys.find_memory(stores, indexes, key)
     ways = lives.reach(row["id"], partial(of, stores.reader, least=least), depth)[:limit]
@@ -219,7 +219,7 @@ def _reached_row(way: lives.ReachedMemory, names: dict[int, JsonObject]) -> Json
     return {**names[way.memory], "weight": round(way.weight, 4), "way": steps}
 
 
-def candidates(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
+def candidates(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
     """Linked pairs without a relation type, with the beginning of both texts; and the types that there are."""
     connection, rows = stores.reader, list[JsonObject]()
     for index in indexes:
@@ -239,7 +239,7 @@ def candidates(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
 # --- clusters and summaries -----------------------------------------------------------------------------------
 
 
-def clusters(stores: Stores, indexes: keys.Indexes, least: int, weight: float) -> JsonObject:
+def clusters(stores: Stores, indexes: Indexes, least: int, weight: float) -> JsonObject:
     """Groups of memories that edges connect, the largest first; a group without a summary needs one."""
     rows = [row for index in indexes for row in _clusters(stores.reader, index, least, weight)]
     rows.sort(key=lambda row: (-row["size"], row["ns"], row["memories"][0]["key"]))
@@ -302,7 +302,7 @@ def _with_texts(connection: Connection, index: WorkspaceIndex, memories: dict[in
     return history.with_authors(connection, rows)
 
 
-def expand(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
+def expand(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
     """The memories that one contains, each with its text, in the order of the files; without a key all summaries, each
     with how many it contains."""
     connection, rows = stores.reader, list[JsonObject]()

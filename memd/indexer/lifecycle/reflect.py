@@ -15,9 +15,8 @@ from typing import Any
 from memd.indexer.lifecycle import edges, lives, mentions, similarity
 from memd.indexer.query import lookup
 from memd.indexer.record import actions
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.indexer.views import keys
-from memd.indexer.views.keys import Indexes
 from memd.lifecycle.lives import BY_RULE, CONTRADICTS, DORMANT, MERGED, REFINES, RULE, Life
 from memd.lifecycle.rules import Rule, RuleMatch, evaluate, pair_rules
 from memd.models import RELATIONS, JsonObject

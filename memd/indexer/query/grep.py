@@ -18,7 +18,7 @@ from memd.indexer.language.words import terms_of
 from memd.indexer.query.pattern import MAX_LINE, Pattern
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.postings import SizedCache
-from memd.indexer.store.stores import WorkspaceIndex
+from memd.indexer.store.stores import Indexes, WorkspaceIndex
 from memd.models import FileStat, JsonObject, Workspace
 from memd.notes.documents import read_note
 from memd.notes.names import date_of
@@ -61,7 +61,7 @@ class GrepMatches:
     skipped: list[dict[str, str]] = field(default_factory=list)
 
 
-def grep(indexes: Sequence[WorkspaceIndex], query: GrepQuery, max_bytes: int) -> GrepMatches:
+def grep(indexes: Indexes, query: GrepQuery, max_bytes: int) -> GrepMatches:
     """The blocks of every file that match, newest file first."""
     result = GrepMatches()
     begin, passed = _place_in(query.after)

@@ -6,7 +6,7 @@ rare a word is, is counted over all of them: in its own workspace every word may
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nlargest
@@ -18,7 +18,7 @@ from memd.indexer.query import meaning, signals, wording
 from memd.indexer.query.candidates import CandidatePool
 from memd.indexer.query.wording import Floats, match_words
 from memd.indexer.store.chroma_server import ServerAway
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.models import Ask
 
 MOST_SEARCHED = 30
@@ -51,8 +51,8 @@ class Glance:
 
 
 def worth_searching(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion
-) -> tuple[Sequence[WorkspaceIndex], frozenset[str] | None]:
+    stores: Stores, indexes: Indexes, ask: Ask, question: ParsedQuestion
+) -> tuple[Indexes, frozenset[str] | None]:
     """The workspaces that the best hits are in, in the order given; and the words that none has, if not all are."""
     most = max(ask.limit, MOST_SEARCHED)
     if len(indexes) <= most:

@@ -17,7 +17,7 @@ from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import ServerAway
 from memd.indexer.store.segment import TextBroken
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.models import Answer, Ask, Filters, grouped
 
 FIRST = 8
@@ -201,7 +201,7 @@ def without_resting(found: SearchResult, ask: Ask) -> tuple[SearchResult, int]:
 
 
 def find(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
+    stores: Stores, indexes: Indexes, ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
 ) -> SearchResult:
     """The candidates for a question, best first; for one of filters only, what passes them, newest first."""
     stores.refuse_outdated(indexes)
@@ -211,9 +211,7 @@ def find(
     return found
 
 
-def _find(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int]
-) -> SearchResult:
+def _find(stores: Stores, indexes: Indexes, ask: Ask, question: ParsedQuestion, also: Sequence[int]) -> SearchResult:
     """A time that the question names as seen from today filters first; only if nothing of that time answers, all notes
     are asked. What has the question's very words is an answer whatever its time.
     """
@@ -228,7 +226,7 @@ def _find(
 
 
 def _with_written(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, found: SearchResult
+    stores: Stores, indexes: Indexes, ask: Ask, question: ParsedQuestion, found: SearchResult
 ) -> SearchResult:
     """The candidates of its time, and the best chunk that has the question as it is written."""
     having = [index for index in indexes if len(as_written(index.text.postings(), question.words))]
@@ -254,7 +252,7 @@ def _with_best_written(every: list[Candidate], ranked: Sequence[Candidate], limi
 
 
 def rank(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
+    stores: Stores, indexes: Indexes, ask: Ask, question: ParsedQuestion, also: Sequence[int] = ()
 ) -> SearchResult:
     """The candidates of the workspaces, ranked together; the chunks in `also` that pass its filters are among them."""
     searched, absent = worth_searching(stores, indexes, ask, question)
@@ -348,7 +346,7 @@ def _corrected(text: str, words: WordMatches | None) -> str:
 # --- without words, and letter by letter --------------------------------------------------------------------
 
 
-def _newest(stores: Stores, indexes: Sequence[WorkspaceIndex], question: ParsedQuestion) -> list[Candidate]:
+def _newest(stores: Stores, indexes: Indexes, question: ParsedQuestion) -> list[Candidate]:
     """The chunks that pass the filters and exclusions, newest first; those without a day come last."""
     passing = []
     for index in indexes:
@@ -362,9 +360,7 @@ def _newest(stores: Stores, indexes: Sequence[WorkspaceIndex], question: ParsedQ
     return [one for _, one in passing]
 
 
-def _exact(
-    stores: Stores, indexes: Sequence[WorkspaceIndex], ask: Ask, max_bytes: int
-) -> tuple[list[Candidate], dict[str, list[str]]]:
+def _exact(stores: Stores, indexes: Indexes, ask: Ask, max_bytes: int) -> tuple[list[Candidate], dict[str, list[str]]]:
     """Every chunk that has the very letters, in the order of the files, and the files that changed since indexing."""
     found: list[Candidate] = []
     unread: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -230,6 +230,10 @@ class WorkspaceIndex(ABC):
     def vectors_of(self, model: int) -> VectorIndex | None:
         """The vectors of a model by its number; None when it is no longer in use."""
         return next((self.mirror_of(one) for one in self._stores.models if one.id == model), None)
+
+
+Indexes = Sequence[WorkspaceIndex]
+"""The workspaces that someone asks about."""
 
 
 class Stores:

@@ -17,8 +17,8 @@ from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import Indexes, declared_facts
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
+from memd.indexer.views.keys import declared_facts
 from memd.models import JsonObject, is_document, pick
 from memd.notes.merging import split
 from memd.notes.read import FileContent

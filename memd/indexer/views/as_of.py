@@ -24,7 +24,7 @@ from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.postings import MOST_POSTINGS, Lists, PostingCache, Postings, bases
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import ActiveModel, Stores, VectorIndex, WorkspaceIndex
+from memd.indexer.store.stores import ActiveModel, Indexes, Stores, VectorIndex, WorkspaceIndex
 from memd.indexer.store.text import TextIndex
 from memd.indexer.views import keys
 from memd.models import Answer, Ask, Chunk, Filters, JsonObject, Memory
@@ -71,7 +71,7 @@ def slug_then(row: Row) -> str:
     return names.slug(then) if row["slug"] and row["before_facts"] and then != now else str(row["slug"])
 
 
-def get_as_of(stores: Stores, indexes: keys.Indexes, key: str, when: str) -> JsonObject:
+def get_as_of(stores: Stores, indexes: Indexes, key: str, when: str) -> JsonObject:
     """The memory that had a key then, as it was."""
     then = [(index, row) for index in indexes for row in current(stores.reader, index.id, when)]
     rows = [(index, row) for index, row in then if lookup.is_called(key, row["path"], slug_then(row))]

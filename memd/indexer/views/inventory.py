@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import Indexes, workspace_ids
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
+from memd.indexer.views.keys import workspace_ids
 from memd.models import Filters, JsonObject, pick
 from memd.notes import names, sections
 

@@ -15,7 +15,7 @@ from memd.indexer.record import history
 from memd.indexer.store.catalog import digest_of_memory
 from memd.indexer.store.lexicon import similar_names
 from memd.indexer.store.queries import queries, with_lists
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.models import OWN, JsonObject, grouped, pick
 from memd.notes import metadata, sections, topics
 from memd.notes.documents import read_note
@@ -27,9 +27,6 @@ SQL = queries(__file__)
 
 # --- one memory by its key ------------------------------------------------------------------------------------
 
-
-Indexes = Sequence[WorkspaceIndex]
-"""The workspaces that someone asks about."""
 
 LIFE = ("importance", "accesses", "days", "accessed", "useful", "first_seen", "moved", "moved_by", "moved_why")
 """The observed facts of a memory, besides its tier."""

@@ -10,8 +10,8 @@ from sqlite3 import Connection
 from memd.exam import MANY, ProbePassage
 from memd.indexer.query import lookup
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import AMONG, PLACE, Indexes, listed, workspace_ids
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
+from memd.indexer.views.keys import AMONG, PLACE, listed, workspace_ids
 from memd.lifecycle import packing
 from memd.models import TIERS, Filters, JsonObject, grouped, pick
 

@@ -17,7 +17,7 @@ from memd.indexer.indexing.scan import is_memory_path
 from memd.indexer.query import lookup
 from memd.indexer.record import actions, history
 from memd.indexer.store.queries import queries
-from memd.indexer.store.stores import Stores, WorkspaceIndex
+from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.models import JsonObject, pick
 from memd.notes import metadata
@@ -36,7 +36,7 @@ Known = tuple[WorkspaceIndex, Row]
 """A memory that is in the files, or was: its workspace, and `id`, `slug`, `path` and when it was `gone`."""
 
 
-def known(stores: Stores, indexes: keys.Indexes, key: str) -> Known:
+def known(stores: Stores, indexes: Indexes, key: str) -> Known:
     """The memory that has a key, else the last one that had it; `key~NUMBER` names one of several."""
     try:
         return keys.find_memory(stores, indexes, key)
@@ -46,13 +46,13 @@ def known(stores: Stores, indexes: keys.Indexes, key: str) -> Known:
         return memory
 
 
-def last_gone(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
+def last_gone(stores: Stores, indexes: Indexes, key: str) -> Known | None:
     """The last of the memories that had a key when they left the files."""
     gone = [(index, row) for index in indexes for row in lookup.gone(stores.reader, index.id, key)]
     return max(gone, key=lambda one: (one[1]["gone"] or "", one[1]["id"]), default=None)
 
 
-def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
+def _by_number(stores: Stores, indexes: Indexes, key: str) -> Known | None:
     parts = NUMBERED.fullmatch(key)
     if parts is None:
         return None
@@ -63,7 +63,7 @@ def _by_number(stores: Stores, indexes: keys.Indexes, key: str) -> Known | None:
 # --- versions -----------------------------------------------------------------------------------------------
 
 
-def versions(stores: Stores, indexes: keys.Indexes, key: str) -> JsonObject:
+def versions(stores: Stores, indexes: Indexes, key: str) -> JsonObject:
     """Every version of a memory, newest first."""
     memory = known(stores, indexes, key)
     kept = history.versions(stores.reader, memory[1]["id"])
@@ -86,7 +86,7 @@ def _version(stores: Stores, version: history.MemoryVersion, current: bool) -> J
     }
 
 
-def by_version(stores: Stores, indexes: keys.Indexes, key: str, number: int) -> JsonObject:
+def by_version(stores: Stores, indexes: Indexes, key: str, number: int) -> JsonObject:
     """A memory that is in the files, or was, in one of its versions."""
     index, row = known(stores, indexes, key)
     version, text = text_of(stores, row["id"], key, number)
@@ -108,7 +108,7 @@ def text_of(stores: Stores, memory: int, key: str, number: int) -> tuple[history
     return fitting[-1], text
 
 
-def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
+def difference(stores: Stores, indexes: Indexes, key: str, old: int | None, new: int | None) -> JsonObject:
     """A unified diff of two versions: of the last two without numbers, from `old` to the last one with one."""
     memory, reader = known(stores, indexes, key), stores.reader
     digests = {version.number: version.digest for version in history.versions(reader, memory[1]["id"])}
@@ -131,7 +131,7 @@ def difference(stores: Stores, indexes: keys.Indexes, key: str, old: int | None,
 # --- the log ------------------------------------------------------------------------------------------------
 
 
-def entries(stores: Stores, indexes: keys.Indexes, who: str, what: str, since: str, key: str, limit: int) -> JsonObject:
+def entries(stores: Stores, indexes: Indexes, who: str, what: str, since: str, key: str, limit: int) -> JsonObject:
     """Everything that was done, newest first: memd's own actions, and what editors saved."""
     connection, names = stores.reader, {index.id: index.workspace.ns for index in indexes}
     memories = [memory for number in names for memory in _same_key(connection, number, key)] if key else []
@@ -200,7 +200,7 @@ def _key_at(row: Row) -> str:
 # --- what can be undone -------------------------------------------------------------------------------------
 
 
-def action(stores: Stores, indexes: keys.Indexes, number: int, who: str = "") -> Row | None:
+def action(stores: Stores, indexes: Indexes, number: int, who: str = "") -> Row | None:
     """One action of these workspaces; 0: the last change that someone made and nobody undid.
 
     A job's is never the one that is meant.
@@ -210,7 +210,7 @@ def action(stores: Stores, indexes: keys.Indexes, number: int, who: str = "") ->
     return row
 
 
-def forgotten_since(stores: Stores, indexes: keys.Indexes, number: int, who: str) -> int:
+def forgotten_since(stores: Stores, indexes: Indexes, number: int, who: str) -> int:
     """The last change that someone made after an action and that was forgotten for good; 0 for none."""
     values = {"id": number, "who": who, "workspaces": keys.workspace_ids(indexes), "purged": actions.PURGED}
     row = stores.reader.execute(SQL["forgotten_since"], values).fetchone()
@@ -226,7 +226,7 @@ def since(stores: Stores, workspace: int, action: int) -> str:
 # --- the trash ----------------------------------------------------------------------------------------------
 
 
-def trash(stores: Stores, indexes: keys.Indexes, limit: int) -> JsonObject:
+def trash(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
     """The memories and the whole files that are gone, last first, each with the command that restores it.
 
     What is excluded by now is not gone, nor is a title that has sections below it now.
