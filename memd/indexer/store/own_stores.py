@@ -10,8 +10,10 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memd.indexer.model.embedder import Embedder
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog, vector_table
 from memd.indexer.store.cache_folder import format_of, own_caches, quarantine
 from memd.indexer.store.catalog import FileRow, TextState
@@ -23,10 +25,6 @@ from memd.indexer.store.text import FORMAT, TextIndex
 from memd.indexer.store.vectors import Collection, VectorStore, collection_name
 from memd.models import Note, Workspace
 from memd.notes.parse import ParseCache
-
-if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
-    from memd.indexer.model.pooling import Vectors
 
 BUILDING = "building"
 """The folder for an index under construction and the one it replaces; a start deletes what it finds there."""

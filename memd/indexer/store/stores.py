@@ -3,8 +3,6 @@
 The daemon has the stores themselves (own_stores.py); a reader process follows what the daemon commits (followed.py).
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -13,10 +11,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from memd.errors import MemdError, UnknownWorkspace, did_you_mean, in_shell
 from memd.indexer.language.words import composed
+from memd.indexer.model.embedder import Embedder
+from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog
 from memd.indexer.store.catalog import FileRow
 from memd.indexer.store.chroma_server import ChromaClient, ServerVectors
@@ -24,15 +24,10 @@ from memd.indexer.store.columns import ChunkColumns
 from memd.indexer.store.ledger import Ledger, LedgerState
 from memd.indexer.store.mirror import Mirror
 from memd.indexer.store.text import TextIndex
+from memd.indexer.store.vector_table import Pieces
 from memd.models import Workspace
 from memd.notes.names import date_of
 from memd.notes.parse import ParseCache
-
-if TYPE_CHECKING:
-    from memd.indexer.model.embedder import Embedder
-    from memd.indexer.model.pooling import Vectors
-    from memd.indexer.store.vector_table import Pieces
-
 
 T = TypeVar("T")
 VectorIndex = Mirror | ServerVectors
@@ -105,7 +100,7 @@ class Loaded(Generic[T]):
 class WorkspaceIndex(ABC):
     """A workspace as a question needs it: its words, its files, its vectors."""
 
-    def __init__(self, stores: Stores, number: int, workspace: Workspace, remote: bool = False) -> None:
+    def __init__(self, stores: "Stores", number: int, workspace: Workspace, remote: bool = False) -> None:
         self.id = number
         self.workspace = workspace
         self.parse_cache = ParseCache()
