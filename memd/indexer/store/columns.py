@@ -161,13 +161,7 @@ class ChunkColumns:
 
 @lru_cache(maxsize=10_000)
 def _life(
-    day: str,
-    role: str,
-    kind: str,
-    tier: str,
-    facts: str | None,
-    end: str | None,
-    outdated_until: str | None,
+    day: str, role: str, kind: str, tier: str, facts: str | None, end: str | None, outdated_until: str | None
 ) -> tuple[object, ...]:
     """What ranks the chunks of a memory; cached, since most memories of a day are alike."""
     declared = json.loads(facts or NOTHING)
