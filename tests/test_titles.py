@@ -12,6 +12,7 @@ from memd.notes.parse import parse
 from memd.protocol.client import Client
 from tests.agents import agent, played, text_of
 from tests.conftest import Home, write_notes
+from tests.faults.agreement import serve
 from tests.test_hooks import context, hook
 from tests.web_page import page_of
 
@@ -50,6 +51,12 @@ def test_a_title_is_the_most_telling_of_front_matter_heading_and_name(
     path: str, text: str, expected: list[str]
 ) -> None:
     assert titles(path, text) == expected
+
+
+def test_a_question_finds_the_title_of_the_front_matter_also_under_another_heading(home: Home, tmp_path: Path) -> None:
+    text = "---\ntitle: Quarterly zebra plan\n---\n# Project Okapi\n\n## Budget\n\nNine hundred.\n"
+    client = serve(home, write_notes(tmp_path / "agent", {"memory/okapi.md": text}))
+    assert [hit["key"] for hit in client.query("zebra plan", mode="text")["hits"]] == ["okapi#budget"]
 
 
 def test_generic_words_dates_and_times_tell_nothing_and_a_single_other_word_does() -> None:
@@ -101,7 +108,7 @@ def test_the_title_is_the_same_in_every_view(home: Home, workspace: Path, memory
     assert HAIRCUT in home.run("list").stdout and HAIRCUT in home.run("timeline").stdout
     card = context(hook(home, "session-start", {"cwd": str(workspace)}))
     assert HAIRCUT in card and "bike repair › Conversation Summary" in card
-    told = context(hook(home, "user-prompt-submit", {"cwd": str(workspace), "prompt": "barber slot on Friday?"}))
+    told = context(hook(home, "user-prompt-submit", {"cwd": str(workspace), "prompt": "does the barber have a slot?"}))
     assert HAIRCUT in told
     with page_of(home) as page:
         visitor = page.visitor()

@@ -9,7 +9,7 @@ from memd.models import Chunk, Declared, Memory, Note
 from memd.notes import metadata, names, read
 from memd.notes.blocks import Block, LineOffsets, Pieces, below_headings, blocks_in_pieces, chunk_spans, in_one_go
 
-FORMAT = 11
+FORMAT = 12
 """Version of the parse result; a new number parses every note again. (8: shorter chunks of lists without headings.)"""
 
 SECTION_LEVEL = 2
@@ -139,7 +139,9 @@ def _chunks(section: _Section, text: str, lines: LineOffsets, declared: Declared
         # Above every heading: what the `#` heading does not say, the name of the file does.
         above = [(0, title)]
     files = (file.rpartition(":")[0] or file for file in declared.files)
-    context = " ".join((*declared.tags, *declared.aliases, *files))
+    # Under a `#` heading the title is another name of the file.
+    also = [declared.title] if section.title and declared.title not in ("", section.title) else []
+    context = " ".join((*also, *declared.tags, *declared.aliases, *files))
     first = True
     runs = _outside_topic_index(section.blocks)
     for headings, body in (part for run in runs for part in below_headings(run)):
