@@ -187,7 +187,8 @@ def restore_backup(args: Args) -> None:
         typer.confirm(f"Put {file} in the place of {paths.state_dir() / 'state.db'}?", abort=True)
     result = _restored(file)
     caches = "caches are made again" + (", the daemon is running" if result["restarted"] else " by the next start")
-    text = f"{result['backup']} is in place; the one before is {result['aside'] or 'gone'}\n{caches}"
+    before = f"; the one before is {result['aside']}" if result["aside"] else ""
+    text = f"{result['backup']} is in place{before}\n{caches}"
     console.show(result, text, args["json"])
 
 
