@@ -261,6 +261,8 @@ class Answer:
     """How many would be found if their memories had not expired or been deleted; not counted where others are found."""
     unread: dict[str, list[str]] = field(default_factory=dict)
     """By workspace, the files that have what was asked for, but not as the index has taken them in."""
+    outside: str = ""
+    """A file that has what was asked for only where no question looks, as in its title; empty for none."""
     unheard: str = ""
     """Why it goes without the meaning of the question; empty where it does not."""
 

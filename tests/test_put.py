@@ -483,6 +483,9 @@ def test_a_ttl_that_has_run_out_takes_a_memory_out_of_answers_and_lists_it(
     ):  # fmt: skip
         answer = memory.query(question, mode="text")
         assert (answer["verdict"], answer["expired"]) == (verdict, expired), question
+    for letters, expired in (("zeppelin lands", 1), ("e", 0), ("xylophone", 0)):
+        assert memory.query(letters, mode="exact")["expired"] == expired, letters
+    assert memory.query("zeppelin lands", mode="exact", role="daily")["expired"] == 0, "it would not pass the filter"
     told = home.run("query", "--mode", "text", "zeppelin", cwd=workspace)
     assert told.returncode == 1 and "what expired or was deleted would answer: memd gc lists it" in told.stderr
     # Its text stays, and a new put brings it back.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -53,6 +54,27 @@ def test_every_mode_finds_it_and_says_by_which_voice(memory: Client):
 def test_exact_reads_the_files_whatever_the_case_and_the_borders_of_words(memory: Client):
     assert paths_of(memory.query("atzT", mode="exact")) == ["memory/2026-02-15.md"]
     assert memory.query("no such words at all", mode="exact")["verdict"] == "none"
+
+
+def test_exact_shows_the_part_of_a_long_line_that_has_the_letters(memory: Client, workspace: Path):
+    words = " and ".join(f"word{number}" for number in range(200))
+    (workspace / "memory/long.md").write_text(f"## Long\n\n{words}.\n\n## Short\n\nOnly word150 again.\n")
+    memory.sync()
+    for number in range(199):
+        asked = f"word{number} AND"
+        hit = memory.query(asked, mode="exact", marks=True)["hits"][0]
+        if hit["marks"]:
+            assert asked.casefold() in hit["text"]
+        else:
+            assert hit["text"].endswith(f"word{number}"), "the line is cut between the two words"
+    hits = memory.query("word150", mode="exact")["hits"]
+    assert [(hit["start_line"], "word150" in hit["text"]) for hit in hits] == [(3, True), (5, True)]
+    assert len(memory.query("and word", mode="exact")["hits"]) > 2, "every part has it"
+    for mode in ("text", "hybrid"):
+        told = memory.why_not("memory/long.md", 3, "word150", mode=mode)
+        assert told["indexed"] and "word150" in told["text"]
+    question = {"question": "word120", "expect_text": "word120"}
+    assert memory.eval(questions=[question], mode="exact")["misses"] == []
 
 
 @pytest.mark.parametrize(
@@ -122,6 +144,30 @@ def test_an_empty_answer_names_the_file_that_has_the_word_where_no_question_look
         assert path in run("grep", word).stdout
         assert f"stands in {path}" in run("query", word).stderr
     assert memory.query("xylophone", mode="text")["checked"]
+
+
+def test_exact_names_the_file_that_has_the_letters_where_no_question_looks(memory: Client, workspace: Path, run):
+    """A title, front matter and an index line are in no passage; a filter hides nothing of that kind."""
+    index = "## Specialized Knowledge\n\n- aardvark: what it eats\n"
+    (workspace / "memory/okapi.md").write_text(
+        f"---\nphone: zyzzyva-4711\n---\n# Project Okapi\n\n## A\n\nText.\n\n{index}"
+    )
+    for letters in ("oject oka", "zyzzyva-47", "aardvark: what", "---"):
+        answer = memory.query(letters, mode="exact")
+        assert (answer["verdict"], answer["checked"], answer["expired"]) == ("none", False, 0)
+        hint = answer["unchecked"].removeprefix(
+            f"“{letters}” stands in memory/okapi.md, where no question looks: memd "
+        )
+        assert "memory/okapi.md" in run(*shlex.split(hint)).stdout
+    assert "stands in memory/okapi.md" in run("query", "--mode", "exact", "Project Okapi").stderr
+    for letters, filters in (("xylophone", {}), ("ErsatzTV", {"path": "MEMORY.md"})):
+        answer = memory.query(letters, mode="exact", **filters)
+        assert answer["checked"] and "unchecked" not in answer
+    (workspace / "memory/found.md").write_text("The project okapi is in a passage.\n")
+    answer = memory.query("Project Okapi", mode="exact", sync="full")
+    assert paths_of(answer) == ["memory/found.md"] and "unchecked" not in answer
+    (reason,) = memory.why_not("memory/okapi.md", 4, "okapi")["reasons"]
+    assert "a title of the file" in reason
 
 
 def test_a_weak_answer_that_lacks_a_word_names_what_was_left_out(memory: Client, workspace: Path, run):

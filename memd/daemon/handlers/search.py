@@ -52,7 +52,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     if doubtful and ctx.answer.seq != ctx.stores.ledger.seq:
         # Something was committed since it was read.
         answer = await search_elsewhere(ctx, ask)
-        if answer.missing and not (answer.hits or unchecked):
+        if (answer.missing or answer.outside) and not (answer.hits or unchecked):
             unchecked = await _unchecked(ctx, ask, answer, doubtful)
     if importing and answer.verdict == "none" and not ask.as_of:
         unchecked = unchecked or UNCHECKED
@@ -138,6 +138,9 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
     if not await _in_time(ctx.scan(ask.ns)):
         return UNCHECKED
     seconds, seq = LOOK_SECONDS / len(ask.ns), ctx.stores.ledger.seq
+    # If something was committed since, it is asked again.
+    if answer.outside and ctx.answer.seq == seq:
+        return _stands(ask.query, answer.outside)
     for ns in ask.ns if answer.missing else ():
         index = ctx.stores.index(ns)
         found = await ctx.read(grep_files.holding, index, answer.missing, ctx.max_bytes, seconds)
@@ -149,8 +152,13 @@ async def _check_files(ctx: HandlerContext, ask: Ask, answer: Answer) -> str:
             return UNCHECKED
         if found and ctx.stores.ledger.seq == seq:
             path, word = next(iter(found.items()))
-            return f"“{word}” stands in {path}, where no question looks: memd grep {in_shell(word)}"
+            return _stands(word, path)
     return ""
+
+
+def _stands(text: str, path: str) -> str:
+    command = "memd grep --" if text.startswith("-") else "memd grep"
+    return f"“{text}” stands in {path}, where no question looks: {command} {in_shell(text)}"
 
 
 async def _in_time(work: Coroutine[Any, Any, Any]) -> bool:

@@ -1,6 +1,7 @@
 """Joins what the caches found to the ledger: a chunk that is not in the ledger is never shown."""
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import PurePosixPath
@@ -178,11 +179,8 @@ def digest_of(connection: Connection, workspace: int, path: str) -> str:
     return str(row["digest"]) if row else ""
 
 
-def chunks_at(connection: Connection, workspace: int, path: str, lines: Iterable[int]) -> dict[int, int]:
-    """The chunk at each of these lines of a file."""
-    rows = connection.execute(SQL["chunks_at"], (workspace, path)).fetchall()
-    # Of overlapping chunks the last one counts.
-    chunks = {
-        line: next((row["id"] for row in rows if row["start_line"] <= line <= row["end_line"]), None) for line in lines
-    }
-    return {line: chunk for line, chunk in chunks.items() if chunk is not None}
+def chunks_at(connection: Connection, workspace: int, path: str, lines: Sequence[int]) -> dict[int, list[int]]:
+    """The chunks at each of these lines of a file, which are in order: a long line is cut into several."""
+    rows = connection.execute(SQL["chunks_at"], (workspace, path))
+    spans = ((row["id"], bisect_left(lines, row["start_line"]), bisect_right(lines, row["end_line"])) for row in rows)
+    return grouped((line, chunk) for chunk, first, past in spans for line in lines[first:past])

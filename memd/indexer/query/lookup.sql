@@ -48,4 +48,4 @@ ORDER BY m.start_line
 SELECT c.id, c.start_line, c.end_line
 FROM chunks c JOIN files f ON f.id = c.file
 WHERE f.workspace = ? AND f.path = ?
-ORDER BY c.start_line DESC
+ORDER BY c.start_line, c.end_line, c.id

@@ -1,8 +1,9 @@
 """Answers a question: read it, ask the voices, join the ledger, weigh the candidates, make hits."""
 
 import re
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import itemgetter
 
 import numpy as np
@@ -13,6 +14,7 @@ from memd.indexer.query import candidates, certainty, grep, hits, lookup, meanin
 from memd.indexer.query.candidates import Candidate, CandidatePool
 from memd.indexer.query.many_workspaces import worth_searching
 from memd.indexer.query.meaning import QuestionVector
+from memd.indexer.query.pattern import Pattern
 from memd.indexer.query.wording import WordMatches, as_written, match_words
 from memd.indexer.store import catalog
 from memd.indexer.store.chroma_server import ServerAway
@@ -162,8 +164,7 @@ def search(stores: Stores, ask: Ask, max_bytes: int) -> Answer:
     """Answer a question from the workspaces it names."""
     indexes = [stores.index(ns) for ns in ask.ns]
     if ask.mode == "exact":
-        exact, unread = _exact(stores, indexes, ask, max_bytes)
-        return replace(hits.answer(stores, ask, exact, 1.0), unread=unread)
+        return _exact(stores, indexes, ask, max_bytes)
     found = find(stores, indexes, ask, parse(ask.query, ask.day, ask.filters))
     awake, resting = without_resting(found, ask)
     answer = hits.answer(stores, ask, awake.candidates, awake.confidence)
@@ -360,19 +361,39 @@ def _newest(stores: Stores, indexes: Indexes, question: ParsedQuestion) -> list[
     return [one for _, one in passing]
 
 
-def _exact(stores: Stores, indexes: Indexes, ask: Ask, max_bytes: int) -> tuple[list[Candidate], dict[str, list[str]]]:
-    """Every chunk that has the very letters, in the order of the files, and the files that changed since indexing."""
-    found: list[Candidate] = []
+def _exact(stores: Stores, indexes: Indexes, ask: Ask, max_bytes: int) -> Answer:
+    """Every chunk that has the very letters, in the order of the files; and what has them, but is not shown or read."""
+    connection, outside = stores.reader, ""
+    found, every = list[Candidate](), list[int]()
     unread: dict[str, list[str]] = {}
     for index in indexes:
         order: list[int] = []
         for path, lines, digest in grep.lines_with(index, ask.query, max_bytes):
             # Asked before the chunks are: what is indexed between the two is there, not missed.
-            if lookup.digest_of(stores.reader, index.id, path) != digest:
+            if lookup.digest_of(connection, index.id, path) != digest:
                 unread.setdefault(index.workspace.ns, []).append(path)
-            order += dict.fromkeys(lookup.chunks_at(stores.reader, index.id, path, lines).values())
+            chunks = lookup.chunks_at(connection, index.id, path, lines)
+            outside = outside or ("" if chunks else path)
+            order += _having(ask.query, chunks.values(), lookup.texts(connection, chain(*chunks.values())))
         found += candidates.of_chunks(index, order, ask.filters)
-    return numbered(found), unread
+        every += order
+    answer = hits.answer(stores, ask, numbered(found), 1.0)
+    expired = 0 if answer.hits else len(lookup.join(connection, every, ask.filters, expired=True))
+    return replace(answer, unread=unread, outside=outside, expired=expired)
+
+
+def _having(query: str, lines: Iterable[list[int]], texts: Mapping[int, str]) -> Iterable[int]:
+    """Of the chunks at each line those that have the letters; where a cut goes through these, the one they begin in."""
+    pattern, folded = Pattern(query), query.casefold()
+    having = {chunk for chunk, text in texts.items() if pattern.matches(text)}
+
+    def begun(chunk: int) -> int:
+        """How many of the letters are the end of a chunk."""
+        text = texts.get(chunk, "").casefold()
+        sizes = range(min(len(folded), len(text)), 0, -1)
+        return next((size for size in sizes if text.endswith(folded[:size].rstrip())), 0)
+
+    return dict.fromkeys(chain(*(list(filter(having.__contains__, line)) or [max(line, key=begun)] for line in lines)))
 
 
 def numbered(found: list[Candidate]) -> list[Candidate]:

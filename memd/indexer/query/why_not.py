@@ -19,22 +19,24 @@ from memd.models import Ask, Filters, JsonObject, pick
 
 def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: Ask) -> dict[str, Any]:
     """The place of the passage at a line for a question, and what stands in its way."""
-    chunk = _chunk(stores, index, path, line)
-    if isinstance(chunk, str):
-        return {"indexed": False, "shown": False, "reasons": [chunk]}
-    row = lookup.join(stores.reader, [chunk], Filters(), expired=True)[chunk]
+    chunks = _chunks(stores, index, path, line)
+    if isinstance(chunks, str):
+        return {"indexed": False, "shown": False, "reasons": [chunks]}
+    rows = lookup.join(stores.reader, chunks, Filters(), expired=True)
+    question = parse(ask.query, ask.day, ask.filters)
+    found = search.find(stores, [index], ask, question, also=chunks)
+    # Of a line that is longer than a chunk, what answers best.
+    own = next((candidate for candidate in found.candidates if candidate.place.chunk in chunks), None)
+    row = rows[own.place.chunk if own is not None else chunks[0]]
     passage = {
         "indexed": True,
         "shown": False,
         **pick(row, "path", "start_line", "end_line", "text"),
         **history.authors_at(stores.reader, index.id, path, row["start_line"], row["end_line"]),
     }
-    question = parse(ask.query, ask.day, ask.filters)
     if reasons := _filtered_by(stores, index, row, question):
         return {**passage, "reasons": reasons}
-    found = search.find(stores, [index], ask, question, also=[chunk])
     passage["unheard"] = found.unheard
-    own = next((candidate for candidate in found.candidates if candidate.place.chunk == chunk), None)
     if own is None:
         if reasons := _filtered_by(stores, index, row, found.question):
             return {**passage, "reasons": [*reasons, "the question names that time, and notes of it answer"]}
@@ -46,8 +48,8 @@ def why_not(stores: Stores, index: WorkspaceIndex, path: str, line: int, ask: As
     return {**passage, **_place(ask, awake, own)}
 
 
-def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int | str:
-    """The chunk at a line, or why there is none."""
+def _chunks(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> list[int] | str:
+    """The chunks at a line, or why there is none."""
     known = index.files.get(path)
     if known is None:
         place = os.path.normpath(index.workspace.root / path)
@@ -58,7 +60,7 @@ def _chunk(stores: Stores, index: WorkspaceIndex, path: str, line: int) -> int |
     if known.left_out:
         return f"{path} is left out: {known.problem}"
     chunks = lookup.chunks_at(stores.reader, index.id, path, [line])
-    why = "it is blank, past the end, front matter, or only an index line"
+    why = "it is blank, past the end, a title of the file, front matter, or only an index line"
     return chunks.get(line, f"line {line} of {path} is in no chunk: {why}")
 
 
