@@ -364,8 +364,7 @@ def _newest(stores: Stores, indexes: Indexes, question: ParsedQuestion) -> list[
 def _exact(stores: Stores, indexes: Indexes, ask: Ask, max_bytes: int) -> Answer:
     """Every chunk that has the very letters, in the order of the files; and what has them, but is not shown or read."""
     connection, outside = stores.reader, ""
-    found, every = list[Candidate](), list[int]()
-    unread: dict[str, list[str]] = {}
+    found, every, unread = list[Candidate](), list[int](), dict[str, list[str]]()
     for index in indexes:
         order: list[int] = []
         for path, lines, digest in grep.lines_with(index, ask.query, max_bytes):
