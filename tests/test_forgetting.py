@@ -89,6 +89,19 @@ def test_what_a_former_workspace_has_of_it_is_forgotten_too(home: Home, cautious
     assert not any(text.startswith("inner ") for text in texts)
 
 
+@pytest.mark.usefixtures("chroma_at_once")
+def test_tags_are_forgotten_when_another_memory_was_before(home: Home, cautious: Client) -> None:
+    """Chroma keeps the tags of a collection that is deleted; made again, it has a row less."""
+    for key, tag in (("first", "plain"), ("last", "codename77")):
+        cautious.put(key, f"Something about the {key} person.", tags=[tag])
+        cautious.sync(vectors=True)
+        assert cautious.doctor()["ok"]
+    for key in ("first", "last"):
+        assert holders(home.state / "chroma", "codename77"), "the test would see it"
+        assert cautious.rm(key, hard=True)["kept"] == [] and cautious.doctor()["ok"]
+    assert home.stop() == 0 and holders(home.path, "codename77") == []
+
+
 def test_undo_does_not_take_back_what_was_done_before_something_was_forgotten(cautious: Client) -> None:
     kept = cautious.note("A good note about tulips.", title="Keep")["action"]
     cautious.put("sec", "xyzzyplugh")

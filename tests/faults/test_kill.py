@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -30,8 +31,12 @@ from tests.faults.agreement import (
     shown,
     wait_for_collections,
 )
+from tests.test_past import holders
 
 LOADED = True
+
+NO_BACKUP = '[jobs]\nbackup = "off"\n'
+"""The first backup, which a daemon that rests makes, has what is forgotten later."""
 
 DECIDED = (
     "after-ledger", "text-before-commit", "text-after-commit", "after-text", "after-vectors", "vectors-in-ledger",
@@ -157,6 +162,59 @@ def test_chroma_killed_while_it_writes_many_rows(home: Home, workspace: Path) ->
     client.sync(vectors=True)
     assert_agreement(home, workspace)
     assert client.status()["degraded"] == [] and client.doctor()["ok"], client.doctor()["findings"]
+
+
+SECRET = "The zebra4711 opens the cellar door."
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_killed_while_it_forgets_nothing_is_left_after_the_next_start(home: Home, workspace: Path, whole: bool) -> None:
+    """The ledger has forgotten it, its free pages and the caches have not."""
+    _secret(home, workspace).sync(vectors=True)
+    wait_for_collections(home)
+    home.stop()
+    client = serve(home, workspace, NO_BACKUP, MEMD_FAILPOINT="forgotten")
+    assert {file.split("/")[1] for file in holders(home.path, "zebra4711")} >= {"state.db", "text", "chroma"}
+    if whole:
+        (workspace / "memory/topics/secret.md").unlink()
+        client.sync()
+    with suppress(NoDaemon):
+        client.workspace_rm(ns="agent", hard=True) if whole else client.rm("secret", hard=True)
+    _dies(home)
+    _forgotten(home, workspace)
+
+
+def test_killed_while_chroma_has_yet_to_forget_nothing_is_left_after_the_next_start(
+    home: Home, workspace: Path
+) -> None:
+    client = _secret(home, workspace)
+    client.sync(vectors=True)
+    wait_for_collections(home)
+    for pid in chroma_processes(home):
+        os.kill(pid, signal.SIGSTOP)
+    assert "chroma" in {one["what"] for one in client.rm("secret", hard=True)["kept"]}
+    home.kill()
+    _kill_chroma(home)
+    _forgotten(home, workspace)
+
+
+def _secret(home: Home, workspace: Path) -> Client:
+    client = serve(home, workspace, NO_BACKUP)
+    client.sync()
+    client.put("secret", SECRET)
+    return client
+
+
+def _forgotten(home: Home, workspace: Path) -> None:
+    """A start finishes what was begun, once."""
+    client = serve(home, workspace, NO_BACKUP)
+    assert "ErsatzTV" in shown(client, "ErsatzTV") and "zebra4711" not in shown(client, "zebra4711")
+    client.sync(vectors=True)
+    assert_agreement(home, workspace)
+    home.stop()
+    assert holders(home.path, "zebra4711") == []
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        assert ledger.execute("SELECT value FROM meta WHERE key = 'purging'").fetchall() == [("[]",)]
 
 
 def _kill_chroma(home: Home) -> None:

@@ -136,6 +136,8 @@ async def _purge(writer: WorkspaceWriter, memory: int) -> Result:
     await ctx.model_loaded(collections=True)
     purged, trace = await ctx.write(purge, ctx.stores, writer.index, memory)
     left = await asyncio.to_thread(left_behind, ctx.stores, writer.ns, trace)
+    if not purged["kept"]:
+        await ctx.write(ctx.stores.end_purging, trace.workspaces)
     return {**purged, "kept": [*purged["kept"], *left]}
 
 

@@ -165,7 +165,8 @@ def log_token_change(stores: OwnStores, token: AccessToken, what: str, who: str)
 def recover_actions(worker: Worker) -> None:
     """Decide what became of actions that a killed process left half-way, before anything else is read or written.
 
-    What it promised to have indexed comes first, in the order of the promises.
+    What it promised to have indexed comes first, in the order of the promises. What it was forgetting goes from the
+    ledger's free pages; the caches that had it went when they were opened.
     """
     indexes = {index.id: index for index in worker.stores.indexes.values()}
     for own in indexes.values():
@@ -175,6 +176,8 @@ def recover_actions(worker: Worker) -> None:
             # What the ledger has decided about already, only the text index may lack.
             repair_dirty(worker, index)
             worker.mark_written(index.workspace.ns, paths)
+    if (purging := worker.stores.purging) and not worker.stores.ledger.compact():
+        worker.stores.end_purging(purging)
 
 
 # --- imports --------------------------------------------------------------------------------------------------

@@ -263,6 +263,7 @@ class Ledger:
         try:
             with self.write() as connection:
                 yield connection
+            failpoint("forgotten")
         finally:
             self._writer.execute("PRAGMA secure_delete = OFF")
 

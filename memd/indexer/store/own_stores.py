@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from memd.notes.parse import ParseCache
 
 BUILDING = "building"
 """The folder for an index under construction and the one it replaces; a start deletes what it finds there."""
+PURGING = "purging"
+"""The ledger's setting that has the workspaces of which something was forgotten that is not removed everywhere yet."""
 
 
 class OwnIndex(WorkspaceIndex):
@@ -157,7 +160,11 @@ class OwnStores(Stores):
         """Texts that went through the model since the start."""
         if mend:
             own_caches(folder, self.ledger.id)
-            shutil.rmtree(folder / BUILDING, ignore_errors=True)
+            # The caches from which a killed process had yet to remove something are made again from the ledger. What
+            # its Chroma still writes there goes when the folder is opened: it no longer says its format.
+            holding = [folder / "chroma", *map(self.text_folder, self.purging)] if self.purging else []
+            for cache in (folder / BUILDING, *holding):
+                shutil.rmtree(cache, ignore_errors=True)
 
     # --- indexes ------------------------------------------------------------------------------------------
 
@@ -273,6 +280,17 @@ class OwnStores(Stores):
             if nth >= self.most_open or (nth and memory > self.most_bytes):
                 yield index
 
+    @property
+    def purging(self) -> set[int]:
+        """The workspaces of which caches and free pages may hold what was forgotten."""
+        return set(json.loads(self.ledger.setting(PURGING) or "[]"))
+
+    def end_purging(self, numbers: AbstractSet[int]) -> None:
+        """Nothing holds it any more, unless a collection has yet to be made again."""
+        renewing = {one.id for one in self.indexes.values() if one.collection is not None and one.collection.renewing}
+        left = self.purging - (numbers - renewing)
+        self.ledger.transact(self.ledger.save_setting, PURGING, json.dumps([*left]))
+
     def stop_watching(self, number: int, hard: bool = False) -> None:
         """Drop the caches of a workspace; `hard`: every trace of it except its files."""
         for index in [index for index in self.indexes.values() if index.id == number]:
@@ -281,11 +299,13 @@ class OwnStores(Stores):
             (catalog.forget_workspace if hard else catalog.stop_watching)(connection, number)
             vector_table.sweep(connection)
             self.ledger.tick(connection)
-        if hard:
-            self.ledger.compact()
+            if hard:
+                self.ledger.save_setting(connection, PURGING, json.dumps([*self.purging, number]))
         shutil.rmtree(self.text_folder(number), ignore_errors=True)
         if self.vectors is not None:
             self.vectors.sweep()
+        if hard and not self.ledger.compact():
+            self.end_purging({number})
 
     # --- vectors ------------------------------------------------------------------------------------------
 

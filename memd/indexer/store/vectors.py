@@ -59,7 +59,7 @@ class Collection:
         """Whether nobody else has its vectors."""
         self._filled = False
         # What follows is guarded by the store's lock.
-        self._renewing = False
+        self.renewing = False
         """Whether it must be deleted first."""
         self._comparing = False
         """Whether its texts must be compared with the ledger's."""
@@ -95,7 +95,7 @@ class Collection:
     @property
     def behind(self) -> bool:
         """Whether it has something to do beside what is written down."""
-        return self._renewing or self._comparing or len(self._differing) > 0
+        return self.renewing or self._comparing or len(self._differing) > 0
 
     def compare(self) -> None:
         """Have it compared with the ledger, as soon as that can be done."""
@@ -105,11 +105,11 @@ class Collection:
     def renew(self) -> None:
         """Have it deleted, with every trace, and made again from the ledger."""
         with self._store.changing():
-            self._renewing = True
+            self.renewing = True
 
     def wait_renewed(self, seconds: float) -> str:
         """Wait until nothing is left of what it held before `renew`; says why if that takes longer."""
-        renewed = self._store.wait_for(lambda: not self._renewing and not self._store.unsent(), seconds)
+        renewed = self._store.wait_for(lambda: not self.renewing and not self._store.unsent(), seconds)
         return "" if renewed else self._store.trouble or "Chroma is busy"
 
     def difference(self) -> tuple[int, int]:
@@ -136,10 +136,10 @@ class Collection:
 
     def work(self, place: ChromaPlace) -> None:
         """Bring it nearer to the ledger, by one step."""
-        if self._renewing:
+        if self.renewing:
             place.delete([self.name])
             with self._store.changing():
-                self._renewing, self._comparing = False, True
+                self.renewing, self._comparing = False, True
         elif self._comparing:
             missing, extra = self._compared(place)
             with self._store.changing():

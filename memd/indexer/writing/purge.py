@@ -17,7 +17,7 @@ from memd.indexer.maintenance import rebuild
 from memd.indexer.record import history
 from memd.indexer.record.actions import PURGED
 from memd.indexer.store import catalog, ledger, vector_table
-from memd.indexer.store.own_stores import OwnIndex, OwnStores
+from memd.indexer.store.own_stores import PURGING, OwnIndex, OwnStores
 from memd.indexer.store.queries import queries
 from memd.models import JsonObject
 from memd.notes.read import decode
@@ -59,6 +59,7 @@ class MemoryTrace:
     """The texts of a memory in all its versions, and the parts that nothing else has."""
 
     memories: frozenset[int]
+    workspaces: frozenset[int]
     digests: frozenset[str]
     actions: frozenset[int]
     phrases: frozenset[str] = frozenset()
@@ -97,12 +98,11 @@ class MemoryTrace:
 def purge(stores: OwnStores, index: OwnIndex, memory: int) -> tuple[JsonObject, MemoryTrace]:
     """Remove every trace of a memory whose text is no longer in the files; also returns what `left_behind` seeks."""
     trace = _trace(stores, index, memory)
-    rows = stores.reader.execute(SQL["workspaces_of"], (json.dumps([*trace.memories]),))
-    having = {workspace for (workspace,) in rows}
     with stores.ledger.forgetting() as connection:
         purged = _from_ledger(connection, trace)
+        stores.ledger.save_setting(connection, PURGING, json.dumps([*stores.purging | trace.workspaces]))
     stores.question_vectors.clear()
-    for one in (*(one for one in around(stores, index) if one.id in having), index):
+    for one in (one for one in stores.indexes.values() if one.id in trace.workspaces):
         # A segment keeps the words of deleted chunks: the text index is built again.
         stores.swap_text(one, rebuild.build_elsewhere(stores.folder, one.id))
         rebuild.reconcile_text(stores, one)
@@ -140,7 +140,8 @@ def _trace(stores: OwnStores, index: OwnIndex, memory: int) -> MemoryTrace:
     versions = [version for each in memories for version in history.versions(connection, each)]
     digests = frozenset(version.digest for version in versions if version.digest)
     actions = frozenset(version.action for version in versions if version.action is not None)
-    return _distinctive(connection, MemoryTrace(frozenset(memories), digests, actions), row["slug"])
+    workspaces = frozenset(catalog.numbers_of(connection, SQL["workspaces_of"], json.dumps([*memories])))
+    return _distinctive(connection, MemoryTrace(frozenset(memories), workspaces, digests, actions), row["slug"])
 
 
 def _distinctive(connection: Connection, trace: MemoryTrace, slug: str) -> MemoryTrace:
