@@ -68,6 +68,27 @@ def test_a_deleted_topic_is_not_recalled(agent: Client) -> None:
     assert [row["topic"] for row in agent.topic_search(["plans"])["topics"]] == ["oldplan"]
 
 
+def test_what_is_deleted_or_has_expired_is_in_no_list(agent: Client) -> None:
+    for name, ttl in (("oldplan", "none"), ("brief", "1m")):
+        agent.topic_memorize(name, content="Bury the hatchet.", tags=["plans"], summary=name)
+        agent.put(name, ttl=ttl, now="2026-02-07T14:27")
+        agent.write(name.title(), f"The {name}.", role="edit")
+        agent.put(f"edit#{name}", ttl=ttl, now="2026-02-07T14:27")
+    agent.write("Kept", "The other one.", role="edit")
+    for key in ("oldplan", "edit#oldplan"):
+        agent.curate(key, "delete")
+    recent = agent.recent("edit")
+    assert [entry["title"] for entry in recent["entries"]] == ["Kept"] and "oldplan" not in recent["text"]
+    told = agent.topic_list()
+    assert [topic["topic"] for topic in told["topics"]] == ["apples", "pears"] and told["missing"] == []
+    assert agent.topic_search(["plans"])["topics"] == [] and agent.tag_list()["tags"] == []
+    agent.curate("oldplan", "promote")
+    agent.curate("edit#oldplan", "promote")
+    assert [entry["title"] for entry in agent.recent("edit")["entries"]] == ["Kept", "Oldplan"]
+    assert [topic["topic"] for topic in agent.topic_list()["topics"]] == ["apples", "oldplan", "pears"]
+    assert agent.tag_list()["tags"] == [{"tag": "plans", "memories": 1}]
+
+
 def test_what_is_deleted_is_in_no_answer_and_can_be_brought_back(agent: Client, root: Path) -> None:
     before = (root / "memory/2026-02-15.md").read_bytes()
     for restore in (lambda done: agent.undo(done["action"]), lambda done: agent.curate(DAILY, "promote")):

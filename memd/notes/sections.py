@@ -1,7 +1,7 @@
 """Sections of a note: composed, quoted, read from role files, and edited, while everything around them stays. Pure."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -134,15 +134,15 @@ class RoleEntry:
         return estimate_tokens(self.text)
 
 
-def role_entries(path: str, text: str, day: str) -> list[RoleEntry]:
-    """The entries of a file; `day` is the date of those that have none."""
+def role_entries(path: str, text: str, day: str, ended: Collection[str] = ()) -> list[RoleEntry]:
+    """The entries of a file but for those with an `ended` slug; `day` is the date of those that have none."""
     note = parse(path, text, day)
     return [
         RoleEntry(
             note.role, path, memory.start_line, memory.end_line, memory.heading, time_of(memory.text, memory.date),
             memory.text.replace("\r\n", "\n"),
         )
-        for memory in note.memories
+        for memory in note.memories if memory.slug not in ended
     ]  # fmt: skip
 
 

@@ -117,7 +117,7 @@ async def recent(ctx: HandlerContext, request: methods.RecentRequest, call: Inco
     first = f"{request.local_time() - timedelta(days=request.days):%Y-%m-%d}"
     await ctx.catch_up()
     paths = [_role_path(index, role) for role in roles] or _changed_since(index, first)
-    newest = sections.newest_first(await ctx.read(_entries, index, paths, ctx.max_bytes), first)
+    newest = sections.newest_first(await ctx.read(_entries, ctx, index, paths), first)
     kept = sections.within_budget(newest, budget)
     left_out = len(newest) - len(kept)
     kept = await ctx.read(lambda: [_with_authors(ctx.stores, index, entry) for entry in kept])
@@ -163,9 +163,11 @@ def _role_hint(index: WorkspaceIndex, role: str) -> str:
     return did_you_mean(role, known, some)
 
 
-def _entries(index: WorkspaceIndex, paths: list[str], max_bytes: int) -> list[sections.RoleEntry]:
-    files = [(path, _content(index, path, max_bytes)) for path in paths]
-    return [entry for path, file in files if file for entry in sections.role_entries(path, file.text, file.day)]
+def _entries(ctx: HandlerContext, index: WorkspaceIndex, paths: list[str]) -> list[sections.RoleEntry]:
+    ended = keys.ended(ctx.stores, index)
+    files = [(path, file) for path in paths if (file := _content(index, path, ctx.max_bytes))]
+    found = [sections.role_entries(path, file.text, file.day, ended.get(path, ())) for path, file in files]
+    return [entry for entries in found for entry in entries]
 
 
 def _content(index: WorkspaceIndex, path: str, max_bytes: int) -> read.FileContent | None:
@@ -356,7 +358,7 @@ def _with_tags(ctx: HandlerContext, indexes: Indexes, tags: set[str], every: boo
     """The topics that have one of the tags, or every one; those that have more of them come first."""
     rows = []
     for index in indexes:
-        known = topic_views.without_deleted(ctx.stores, index, topic_views.paths(index))
+        known = topic_views.shown(ctx.stores, index, topic_views.paths(index))
         for name, own in topic_views.tags(ctx.stores, index, known, ctx.max_bytes).items():
             matched = [tag for tag in own if tag.casefold() in tags]
             if matched and (len(matched) == len(tags) or not every):
@@ -367,19 +369,21 @@ def _with_tags(ctx: HandlerContext, indexes: Indexes, tags: set[str], every: boo
 
 @handles(methods.TopicListRequest)
 async def topic_list(ctx: HandlerContext, request: methods.TopicListRequest, call: IncomingCall) -> Result:
-    rows, missing = await ctx.read(_list, ctx.indexes(request), ctx.max_bytes)
+    await ctx.catch_up()
+    rows, missing = await ctx.read(_list, ctx.stores, ctx.indexes(request), ctx.max_bytes)
     return {"topics": rows, "missing": missing, "text": _joined(rows)}
 
 
-def _list(indexes: Indexes, max_bytes: int) -> tuple[list[Result], list[Result]]:
-    """Every topic that has a file, and those that the index lists without one."""
+def _list(stores: Stores, indexes: Indexes, max_bytes: int) -> tuple[list[Result], list[Result]]:
+    """Every topic that has a file and is in answers, and those that the index lists without a file."""
     rows, missing = [], []
     for index in indexes:
         ns, known = index.workspace.ns, topic_views.paths(index)
         entries = topics.read_index(topic_views.index_text(index, max_bytes)).entries
         summaries = {entry.topic: entry.summary for entry in entries}
         rows += [{"ns": ns, "topic": name, "path": path, "summary": summaries.get(name, ""),
-                  "listed": name in summaries} for name, path in known.items()]  # fmt: skip
+                  "listed": name in summaries} for name, path in topic_views.shown(stores, index, known).items()
+                 ]  # fmt: skip
         missing += [{"ns": ns, "topic": name, "summary": summary} for name, summary in summaries.items()
                     if name not in known]  # fmt: skip
     return rows, missing

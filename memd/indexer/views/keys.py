@@ -340,28 +340,34 @@ def _rows(stores: Stores, indexes: Indexes, clause: str) -> Iterator[tuple[JsonO
             yield {"ns": index.workspace.ns, "key": key, **pick(row, *PLACE)}, row
 
 
+# An index has both times: reading every memory for its own would take ten times as long.
+ENDED = f"m.id IN (SELECT m.id FROM memories m INDEXED BY memories_kept WHERE NOT {lookup.ALIVE})"
+
+
+def ended(stores: Stores, index: WorkspaceIndex) -> dict[str, list[str]]:
+    """The memories that are in no answer: their slugs by file, for who reads the files themselves."""
+    return grouped((row["path"], row["slug"]) for _, row in _rows(stores, [index], ENDED))
+
+
 def expired(stores: Stores, indexes: Indexes) -> list[JsonObject]:
     """The memories whose ttl has run out or that were deleted, oldest first."""
-    # An index has both times: reading every memory for its own would take ten times as long.
-    ended = f"m.id IN (SELECT m.id FROM memories m INDEXED BY memories_kept WHERE NOT {lookup.ALIVE})"
     memories = [
         {**memory, "ttl": json.loads(row["declared"])["ttl"], "expires": row["deleted"] or row["expires"],
          "deleted": bool(row["deleted"])}
-        for memory, row in _rows(stores, indexes, ended)
+        for memory, row in _rows(stores, indexes, ENDED)
     ]  # fmt: skip
     return sorted(memories, key=lambda memory: (memory["expires"], memory["key"]))
 
 
 def tags(stores: Stores, indexes: Indexes) -> JsonObject:
     """Every tag in its commonest spelling, with the number of its memories, commonest first."""
-    tagged = [
-        (row["id"], tag) for _, row in _rows(stores, indexes, "m.tags <> '[]'") for tag in json.loads(row["tags"])
-    ]
+    rows = _rows(stores, indexes, f"m.tags <> '[]' AND {lookup.ALIVE}")
+    tagged = [(row["id"], tag) for _, row in rows for tag in json.loads(row["tags"])]
     memories = grouped((tag.casefold(), memory) for memory, tag in tagged)
     spellings = grouped((tag.casefold(), tag) for _, tag in tagged)
     commonest = {tag: max((times, one) for one, times in Counter(some).items())[1] for tag, some in spellings.items()}
-    rows = [{"tag": commonest[tag], "memories": len(set(some))} for tag, some in memories.items()]
-    return {"tags": sorted(rows, key=lambda row: (-int(row["memories"]), str(row["tag"])))}
+    counted = [{"tag": commonest[tag], "memories": len(set(some))} for tag, some in memories.items()]
+    return {"tags": sorted(counted, key=lambda row: (-int(row["memories"]), str(row["tag"])))}
 
 
 def tagged_files(stores: Stores, index: WorkspaceIndex, tag: str) -> list[str]:

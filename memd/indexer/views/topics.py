@@ -8,7 +8,7 @@ from memd.indexer.indexing.read_files import changed_paths
 from memd.indexer.indexing.scan import is_memory_path, scan
 from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Stores, WorkspaceIndex
-from memd.indexer.views.keys import content_now
+from memd.indexer.views import keys
 from memd.notes.names import INDEX, KNOWLEDGE, Layout, is_topic, layout_of
 from memd.notes.topics import Topic, read_topic
 
@@ -32,19 +32,19 @@ def paths(index: WorkspaceIndex) -> dict[str, str]:
     return dict(sorted(topics.items()))
 
 
-def without_deleted(stores: Stores, index: WorkspaceIndex, topics: dict[str, str]) -> dict[str, str]:
+def shown(stores: Stores, index: WorkspaceIndex, topics: dict[str, str]) -> dict[str, str]:
     """Those topics that answers tell of."""
-    deleted = {path for (path,) in stores.reader.execute(SQL["deleted"], (index.id,))}
-    return {name: path for name, path in topics.items() if path not in deleted}
+    ended = keys.ended(stores, index)
+    return {name: path for name, path in topics.items() if "" not in ended.get(path, ())}
 
 
 def index_text(index: WorkspaceIndex, max_bytes: int) -> str:
-    content = content_now(index, layout(index).index, max_bytes, MemdError)
+    content = keys.content_now(index, layout(index).index, max_bytes, MemdError)
     return content.text if content else ""
 
 
 def topic(index: WorkspaceIndex, name: str, path: str, max_bytes: int) -> Topic | None:
-    content = content_now(index, path, max_bytes, MemdError)
+    content = keys.content_now(index, path, max_bytes, MemdError)
     return read_topic(name, path, content.text, content.day) if content else None
 
 

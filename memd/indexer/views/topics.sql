@@ -1,7 +1,3 @@
 -- name: tags
 SELECT f.path, m.tags FROM memories m JOIN files f ON f.id = m.file
 WHERE m.workspace = ? AND m.slug = '' AND f.path AMONG ?
-
--- name: deleted
-SELECT f.path FROM memories m JOIN files f ON f.id = m.file
-WHERE m.workspace = ? AND m.slug = '' AND m.deleted IS NOT NULL
