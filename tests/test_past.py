@@ -202,6 +202,33 @@ def test_a_title_that_was_alone_for_a_while_is_not_in_the_trash(client: Client, 
         client.restore("2026-03-01", 1)
 
 
+def test_a_title_that_was_alone_for_a_while_was_not_removed(client: Client, workspace: Path) -> None:
+    places = {
+        "memory/foo.md": "# Foo\n",
+        "memory/2026-03-01.md": "# 2026-03-01\n",
+        "memory/bar.md": "# Bar\n\nOf iron.\n",
+    }
+    write_notes(workspace, places)
+    client.sync()
+    write_notes(
+        workspace, {path: f"{text.splitlines()[0]}\n\n## Lion\n\nIt sleeps.\n" for path, text in places.items()}
+    )
+    client.sync()
+    for key in ("foo", "2026-03-01#"):
+        for look in (client.get, client.rm):
+            with pytest.raises(NotFound, match=f"no memory has the key `{key.rstrip('#')}`") as told:
+                look(key)
+            assert f"`{key.rstrip('#')}#lion`" in told.value.hint
+    with pytest.raises(NotFound, match="`bar` was removed on"):
+        client.get("bar")
+    client.restore("bar")
+    assert (workspace / "memory/bar.md").read_text() == "# Bar\n\nOf iron.\n\n## Lion\n\nIt sleeps.\n"
+    (workspace / "memory/foo.md").unlink()
+    client.sync()
+    with pytest.raises(NotFound, match="`foo` was removed on"):
+        client.get("foo")
+
+
 def test_a_version_that_is_the_present_one_is_not_said_to_be_restored(client: Client, workspace: Path) -> None:
     with pytest.raises(AlreadyExists, match=f"{DAY} has this text already"):
         client.restore(GARDEN, 1)

@@ -84,7 +84,8 @@ def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIn
     reader = stores.reader
     rows = [(index, row) for index in indexes for row in lookup.memories(reader, index.id, _unprefixed(index, key))]
     if not rows:
-        gone = [row["gone"] or "" for index in indexes for row in lookup.gone(reader, index.id, key)]
+        gone = [row["gone"] or "" for index in indexes for row in lookup.gone(reader, index.id, key)
+                if not is_title(stores, index, row)]  # fmt: skip
         if gone:
             raise NotFound(
                 f"`{key}` was removed on {max(gone)[:10]}", f"to bring it back: memd restore {in_shell(key)}"
@@ -93,6 +94,13 @@ def find_memory(stores: Stores, indexes: Indexes, key: str) -> tuple[WorkspaceIn
         raise NotFound(f"no memory has the key `{name}`", suggest_keys(stores, indexes, name))
     own = [(index, row) for index, row in rows if _is_own(index, row["path"], indexes)]
     return only_one(own or rows, f"`{key}` names several memories")
+
+
+def is_title(stores: Stores, index: WorkspaceIndex, row: Row) -> bool:
+    """Whether a memory that is gone was a bare title, and its file is still there: nothing was removed."""
+    if row["slug"] or row["path"] not in index.files:
+        return False
+    return metadata.HEADING.fullmatch(history.text_of(stores.ledger.reader, row["digest"]) or "") is not None
 
 
 def _is_own(index: WorkspaceIndex, path: str, asked: Indexes) -> bool:

@@ -20,7 +20,6 @@ from memd.indexer.store.queries import queries
 from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.models import JsonObject, pick
-from memd.notes import metadata
 from memd.prose import LINE
 
 NUMBERED = re.compile(r"(?P<key>.+)~(?P<number>\d{1,18})")
@@ -234,18 +233,10 @@ def trash(stores: Stores, indexes: Indexes, limit: int) -> JsonObject:
     connection, known = stores.reader, {index.id: index for index in indexes}
     found = connection.execute(SQL["gone"], {"workspaces": keys.workspace_ids(indexes)})
     rows = [row for row in found if is_memory_path(known[row["workspace"]].workspace, row["path"])
-            and not _is_title(stores, known[row["workspace"]], row)]  # fmt: skip
+            and not keys.is_title(stores, known[row["workspace"]], row)]  # fmt: skip
     shown = [_gone_memory(connection, row, known[row["workspace"]].workspace.ns) for row in rows[:limit]]
     files = [file for index in indexes for file in _gone_files(stores, index)]
     return {"memories": shown, "total": len(rows), "files": files[:limit]}
-
-
-def _is_title(stores: Stores, index: WorkspaceIndex, row: Row) -> bool:
-    """Whether a memory was a bare title, and its file is still there."""
-    if row["slug"] or row["path"] not in index.files:
-        return False
-    _, text = text_of(stores, row["id"], "", row["text"])
-    return metadata.HEADING.fullmatch(text) is not None
 
 
 def _gone_memory(connection: Connection, row: Row, ns: str) -> JsonObject:

@@ -62,7 +62,7 @@ ORDER BY at DESC LIMIT 3
 
 -- name: gone
 -- The memories that are gone and of which a text is kept, each as it was last.
-SELECT m.id, m.workspace, m.slug, m.heading, m.gone, v.path, v.who, v.action, v.number,
+SELECT m.id, m.workspace, m.slug, m.heading, m.digest, m.gone, v.path, v.who, v.action, v.number,
   (SELECT MAX(t.number) FROM versions t JOIN texts x ON x.digest = t.digest WHERE t.memory = m.id) AS text
 FROM memories m JOIN versions v ON v.memory = m.id
 AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)
