@@ -1,6 +1,7 @@
 """Texts as every floor reads them: lines, sentences, code blocks, rough tokens; in data, and in a transcript."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,11 @@ CODE_BLOCK = re.compile(r"(?ms)^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t
 """A fenced code block; one that is not closed goes on to the end."""
 CHARACTERS_PER_TOKEN = 4
 """On average."""
+
+
+def composed(text: str) -> str:
+    """The text with letters and their signs as one character each: macOS and some editors write them apart."""
+    return unicodedata.normalize("NFC", text)
 
 
 class CodeFence:

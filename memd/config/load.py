@@ -16,6 +16,7 @@ from memd.config.ignore_rules import parse_rules
 from memd.config.schema import RULES, SECTIONS, WORKSPACE_KEYS, Settings
 from memd.errors import ConfigError, UsageError, did_you_mean
 from memd.models import Workspace
+from memd.prose import composed
 
 ENV_PREFIX = "MEMD_"
 NS = re.compile(r"[^\s/\\\x00-\x1f]{1,100}")
@@ -189,7 +190,7 @@ def _workspaces(tables: Any, problems: Problems) -> tuple[Workspace, ...]:
 
 def default_name(folder: Path) -> str:
     """The name of a workspace that was given none."""
-    return re.sub(r"\s+", "-", folder.name.strip())
+    return re.sub(r"\s+", "-", composed(folder.name.strip()))
 
 
 def _workspace(table: dict[str, Any], nth: int, problems: Problems) -> Workspace | None:

@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from memd.models import TEAM
+from memd.prose import composed
 
 DATE = re.compile(r"(?<!\d)(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
 STAMP = re.compile(r"_(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}:\d{2})(?::\d{2})?)?_")
@@ -28,7 +29,7 @@ MAX_SLUG = 80
 def slug(heading: str) -> str:
     """A heading as part of a key: letters and digits of any script, everything else is a dash."""
     # Cached: a busy day has hundreds of headings, and every added entry needs all of their slugs.
-    dashed = re.sub(r"[^\w]+|_+", _dash, unicodedata.normalize("NFC", heading.casefold())).strip("-")
+    dashed = re.sub(r"[^\w]+|_+", _dash, composed(heading.casefold())).strip("-")
     return dashed[:MAX_SLUG].rstrip("-") or "section"
 
 
@@ -74,7 +75,7 @@ def role_of(path: str) -> str:
         return "memory"
     if is_topic(path):
         return "topic"
-    return "daily" if DATE.search(pure.stem) else pure.stem
+    return "daily" if DATE.search(pure.stem) else composed(pure.stem)
 
 
 def head(text: str) -> str:

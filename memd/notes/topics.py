@@ -14,7 +14,7 @@ from memd.notes.blocks import Block, blocks_of, headings_of, with_line_ends
 from memd.notes.metadata import Fields, front_matter_end, read_front_matter, to_yaml, with_front_matter
 from memd.notes.parse import SECTION_LEVEL, parse
 from memd.notes.sections import closed, nested
-from memd.prose import LINE, flat_line
+from memd.prose import LINE, composed, flat_line
 
 MAX_SUMMARY = 600
 TOPIC_NAME = re.compile(r"[^\x00-\x1f/\\]+")
@@ -119,7 +119,7 @@ def new_topic_name(name: str, layout_index: str) -> str:
 
 def topic_name(name: str) -> str:
     """A topic's name, checked: it must be usable as a file name."""
-    plain = name.strip()
+    plain = composed(name.strip())
     if not TOPIC_NAME.fullmatch(plain) or plain.startswith(".") or len(plain.encode()) > 200:
         raise UsageError(
             f"{name!r} cannot be the name of a topic",
@@ -221,7 +221,7 @@ def _entry(start: int, name_start: int, rest: str, end: int) -> TopicEntry:
         stop = len(name)
     gap = GAP.match(rest, stop)
     at = gap.end() if gap else stop
-    return TopicEntry(name.strip(), rest[at:].strip(), start, name_start + at, end)
+    return TopicEntry(composed(name.strip()), rest[at:].strip(), start, name_start + at, end)
 
 
 def general_of(text: str) -> str:

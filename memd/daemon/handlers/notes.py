@@ -18,6 +18,7 @@ from memd.indexer.views import keys
 from memd.indexer.views import topics as topic_views
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import metadata, names, read, sections, topics
+from memd.prose import composed
 from memd.protocol.methods import notes as methods
 
 TAG = re.compile(r"[^\s,\"'<>#]+")
@@ -153,7 +154,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
     files = index.files
     path = names.layout_of(files).role(role)
     ending = f"/{role}.md"
-    named = [known for known in files if known.endswith(ending) and names.role_of(known) == role]
+    named = [known for known in files if names.role_of(known) == role and composed(known).endswith(ending)]
     return named[0] if path not in named and len(named) == 1 else path
 
 

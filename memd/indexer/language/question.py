@@ -23,7 +23,6 @@ from memd.indexer.language.times import QuestionTimes, TimeSpan
 from memd.indexer.language.words import (
     STOPWORDS,
     Word,
-    composed,
     distinct_terms,
     folded,
     is_english,
@@ -32,7 +31,7 @@ from memd.indexer.language.words import (
     words,
 )
 from memd.models import KINDS, PINNED, TIERS, Filters
-from memd.prose import flat_line
+from memd.prose import composed, flat_line
 
 QUOTED = r'"[^"]*"|“[^“”]*”'
 ENDS = r"(?=[\s.,;:!?)\]]|$)"

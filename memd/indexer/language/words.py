@@ -16,6 +16,7 @@ from typing import NamedTuple
 import Stemmer
 
 from memd.indexer.language.languages import SMALL_WORDS, TABLES
+from memd.prose import composed
 
 UNSPACED, MARKS = TABLES["unspaced"], TABLES["marks"]
 LETTER = rf"(?:(?![{UNSPACED}])[\w{MARKS}])"
@@ -65,11 +66,6 @@ class Word(NamedTuple):
     def plain(self) -> str:
         """As it is written; of a pair of characters the exact form is only the first one."""
         return self.terms[0] if UNSPACED_RUN.match(self.exact[0]) else self.exact[0]
-
-
-def composed(text: str) -> str:
-    """The text with letters and their signs as one character each: macOS and some editors write them apart."""
-    return unicodedata.normalize("NFC", text)
 
 
 def words(text: str) -> Iterator[Word]:

@@ -23,6 +23,7 @@ from memd.models import FileStat, JsonObject, Workspace
 from memd.notes.documents import read_note
 from memd.notes.names import date_of
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile
+from memd.prose import composed
 
 MAX_CHARS = 1_000_000
 """An answer ends with the block that reaches this; `next` says where the rest begins."""
@@ -146,6 +147,7 @@ def _piece_numbers(text: str) -> NDArray[np.uint64]:
 
 def under(path: str, wanted: str) -> bool:
     """Whether a path is the wanted file, is below the wanted folder, or matches the wanted pattern."""
+    path, wanted = composed(path), composed(wanted)
     return not wanted or path == wanted or path.startswith(f"{wanted}/") or fnmatchcase(path, wanted)
 
 

@@ -11,6 +11,7 @@ from memd.indexer.record import history
 from memd.indexer.store.catalog import among
 from memd.indexer.store.queries import queries
 from memd.models import PINNED, Filters, JsonObject, grouped
+from memd.prose import composed
 from memd.timespans import as_day
 
 SQL = queries(__file__)
@@ -28,7 +29,6 @@ CONDITIONS = {
     "until": "m.date <> '' AND substr(m.date, 1, length(:until)) <= :until",
     "path": "(f.path = :path OR f.path GLOB :path OR substr(f.path, 1, length(:path) + 1) = :path || '/')",
 }
-
 TABLES = "chunks c JOIN memories m ON m.id = c.memory JOIN files f ON f.id = c.file"
 IN_FILES = "memories m JOIN files f ON f.id = m.file"
 
@@ -105,9 +105,12 @@ def own_day(row: Row | JsonObject) -> date | None:
 
 def conditions(filters: Filters, expired: bool = False) -> tuple[str, JsonObject]:
     """The filters as SQL, each behind an `AND`, and its values."""
-    values = {name: value for name in CONDITIONS if (value := getattr(filters, name).rstrip("/"))}
+    values = {name: composed(value) for name in CONDITIONS if (value := getattr(filters, name).rstrip("/"))}
     parts = [] if expired else [ALIVE]
     parts += [IS_PINNED if (name, value) == ("tier", PINNED) else CONDITIONS[name] for name, value in values.items()]
+    if not f"{filters.path}{filters.role}".isascii():
+        # Only then may a file be called so in two ways; the function takes its time in every row.
+        parts = [part.replace("f.path", "composed(f.path)").replace("m.role", "composed(m.role)") for part in parts]
     for nth, tag in enumerate(filters.tags):
         # SQLite's own function folds only the case of ASCII letters, and is much faster.
         folded = "lower" if tag.isascii() else "casefold"
@@ -123,7 +126,7 @@ def shared_stems(connection: Connection, workspace: int, stems: Iterable[str]) -
 
 
 def key_of(stem: str, path: str, slug: str, shared: set[str]) -> str:
-    base = path if stem in shared else stem
+    base = path if stem in shared else composed(stem)
     return f"{base}#{slug}" if slug else base
 
 
@@ -146,8 +149,12 @@ def keyed_rows(
 
 def memories(connection: Connection, workspace: int, key: str) -> list[Row]:
     """The memories that a key names."""
-    named = ((workspace, base, base, slug) for base, slug in readings(key))
-    return next(filter(None, (connection.execute(SQL["memories"], one).fetchall() for one in named)), [])
+    for base, slug in readings(key):
+        stems = json.dumps([composed(base), composed(PurePosixPath(base).stem)])
+        if rows := connection.execute(SQL["memories"], (workspace, stems, composed(base), slug)).fetchall():
+            # Of two paths that look the same, the one that is given.
+            return [row for row in rows if row["path"] == base] or rows
+    return []
 
 
 def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
@@ -158,14 +165,14 @@ def gone(connection: Connection, workspace: int, key: str) -> list[Row]:
 
 
 def readings(key: str) -> list[tuple[str, str]]:
-    """The ways to read a key as a file and a section: the name of a file may have a `#`, too."""
+    """The ways to read a key as a file and a section's slug: the name of a file may have a `#`, too."""
     base, sharp, slug = key.rpartition("#")
-    return [(base, slug), (key, "")] if sharp else [(key, "")]
+    return [(base, composed(slug)), (key, "")] if sharp else [(key, "")]
 
 
 def is_called(key: str, path: str, slug: str) -> bool:
     """Whether a key names the memory of this slug in this file."""
-    return any((file, slug) in readings(key) for file in (path, PurePosixPath(path).stem))
+    return any((composed(file), slug) in readings(composed(key)) for file in (path, PurePosixPath(path).stem))
 
 
 def in_file(connection: Connection, workspace: int, path: str) -> dict[str, Row]:

@@ -28,9 +28,10 @@ GROUP BY stem HAVING COUNT(*) > 1
 
 -- name: memories
 SELECT m.*, f.path, f.stem, f.problem
-FROM memories m JOIN files f ON f.id = m.file
-WHERE m.workspace = ? AND (f.stem = ? OR f.path = ?) AND m.slug = ?
-ORDER BY f.path
+FROM files f CROSS JOIN memories m ON m.file = f.id
+WHERE f.workspace = ? AND f.stem AMONG ? AND ? IN (f.stem, composed(f.path)) AND m.slug = ?
+-- With the plus the index of stems finds them, not the one that has this order.
+ORDER BY +f.path
 
 -- name: gone
 SELECT m.*, v.path

@@ -11,11 +11,11 @@ from sqlite3 import Connection, Cursor, Row
 from types import MappingProxyType
 
 from memd.indexer.language.languages import foreign_language
-from memd.indexer.language.words import composed
 from memd.indexer.store.queries import queries, with_lists
 from memd.lifecycle.lives import base_importance
 from memd.models import Chunk, Declared, Memory, Workspace, digest_of, grouped
 from memd.notes.metadata import expiry
+from memd.prose import composed
 
 Problems = dict[str, tuple[str, bool]]
 """The files that cannot be indexed as they are: why, and whether they are searched all the same."""

@@ -18,6 +18,7 @@ from memd.indexer.store.cache_folder import CACHES_OF
 from memd.indexer.store.catalog import TextState
 from memd.indexer.store.ledger_check import LONGEST, STEPS, VERSION, problem_in, schema_version
 from memd.notes import safe_write
+from memd.prose import composed
 
 FIX = "memd doctor --fix"
 PATIENCE = 5.0
@@ -132,6 +133,7 @@ class Ledger:
                 self.confirm_place()
             connection.row_factory = sqlite3.Row
             connection.create_function("casefold", 1, str.casefold, deterministic=True)
+            connection.create_function("composed", 1, composed, deterministic=True)
             for pragma in (*self.pragmas, "temp_store = MEMORY"):
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:

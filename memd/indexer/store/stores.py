@@ -14,7 +14,6 @@ from sqlite3 import Connection
 from typing import Generic, TypeVar
 
 from memd.errors import MemdError, UnknownWorkspace, did_you_mean, in_shell
-from memd.indexer.language.words import composed
 from memd.indexer.model.embedder import Embedder
 from memd.indexer.model.pooling import Vectors
 from memd.indexer.store import catalog
@@ -28,6 +27,7 @@ from memd.indexer.store.vector_table import Pieces
 from memd.models import Workspace
 from memd.notes.names import date_of
 from memd.notes.parse import ParseCache
+from memd.prose import composed
 
 T = TypeVar("T")
 VectorIndex = Mirror | ServerVectors
@@ -288,6 +288,7 @@ class Stores:
 
     def expect(self, ns: str, known: Mapping[str, T]) -> T:
         """What is known by the name of a workspace; a name that none has is refused."""
+        ns = ns if ns in known else next((name for name in known if composed(name) == composed(ns)), ns)
         if ns not in known:
             names = ", ".join(sorted(known)) or "none yet"
             meant = did_you_mean(ns, known)

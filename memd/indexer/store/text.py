@@ -24,12 +24,13 @@ from memd.errors import DiskFull
 from memd.failpoints import failpoint
 from memd.indexer.language.languages import foreign_language
 from memd.indexer.language.lines import Line, read_lines
-from memd.indexer.language.words import composed, only_terms, stems_of
+from memd.indexer.language.words import only_terms, stems_of
 from memd.indexer.store import cache_folder
 from memd.indexer.store.lines import SegmentLines
 from memd.indexer.store.postings import Postings, Segments
 from memd.indexer.store.segment import LINES, NUMBERS, TORN, Segment, SegmentBuilder, TextBroken, reading
 from memd.models import Chunk
+from memd.prose import composed
 
 FORMAT = 10
 """The version of the format; an index of another version is built again. (9: words behind an elision, ł as l.)"""

@@ -21,7 +21,7 @@ from memd.notes import metadata, sections, topics
 from memd.notes.documents import read_note
 from memd.notes.names import DATE, INDEX, Layout, is_long_term, slug
 from memd.notes.read import FileContent, SkippedFile, UnreadableFile
-from memd.prose import estimate_tokens
+from memd.prose import composed, estimate_tokens
 
 SQL = queries(__file__)
 
@@ -100,7 +100,7 @@ def is_title(stores: Stores, index: WorkspaceIndex, row: Row) -> bool:
     """Whether a memory that is gone was a bare title, and its file is still there: nothing was removed."""
     if row["slug"] or row["path"] not in index.files:
         return False
-    return metadata.HEADING.fullmatch(history.text_of(stores.ledger.reader, row["digest"]) or "") is not None
+    return metadata.HEADING.fullmatch(history.text_of(stores.reader, row["digest"]) or "") is not None
 
 
 def _is_own(index: WorkspaceIndex, path: str, asked: Indexes) -> bool:
@@ -190,6 +190,7 @@ def by_path(stores: Stores, indexes: Indexes, path: str, first: int, count: int,
 def inside(index: WorkspaceIndex, path: str) -> str:
     """The path relative to the workspace if it is one of its memory files, else empty."""
     path = as_indexed(index, path)
+    path = path if path in index.files else {composed(one): one for one in index.files}.get(composed(path), path)
     safe = path and ".." not in PurePosixPath(path).parts
     if not safe or not is_memory_path(index.workspace, path) or refusal(index.workspace, path):
         return ""
@@ -276,10 +277,11 @@ def existing(stores: Stores, index: WorkspaceIndex, key: str) -> KeyTarget:
 def refuse_whole_file(stores: Stores, index: WorkspaceIndex, target: KeyTarget) -> None:
     """Refuse to write to the first memory of a file by the file's path, which is all of it to who reads it."""
     reader = stores.reader
-    if target.memory is None or target.key != target.path or len(lookup.in_file(reader, index.id, target.path)) < 2:
+    key = composed(target.key)
+    if target.memory is None or key != composed(target.path) or len(lookup.in_file(reader, index.id, target.path)) < 2:
         return
     ((named, _),) = lookup.keyed_rows(reader, "m.id", "m.id = ?", (target.memory,))
-    if named != target.key:
+    if composed(named) != key:
         raise UsageError(f"`{target.key}` is a file of several memories", f"the text before its sections is `{named}`")
 
 
@@ -296,7 +298,8 @@ def existing_or_new(stores: Stores, index: WorkspaceIndex, key: str, layout: Lay
         raise NotFound(f"no memory has the key `{key}`", f"{suggest_keys(stores, [index], key)}\n{new}")
     name = topics.topic_name(key)
     path = layout.topic(name)
-    others = [one for one in index.files if PurePosixPath(one).stem == name and one != path and layer_of(one) == OWN]
+    others = [one for one in index.files
+              if composed(PurePosixPath(one).stem) == name and one != path and layer_of(one) == OWN]  # fmt: skip
     for one in others:
         if index.files[one].problem or lookup.in_file(stores.reader, index.id, one):
             raise UsageError(f"`{key}` is a file of several memories ({one})", suggest_keys(stores, [index], key))

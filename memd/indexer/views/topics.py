@@ -11,6 +11,7 @@ from memd.indexer.store.stores import Stores, WorkspaceIndex
 from memd.indexer.views import keys
 from memd.notes.names import INDEX, KNOWLEDGE, Layout, is_topic, layout_of
 from memd.notes.topics import Topic, read_topic
+from memd.prose import composed
 
 SQL = queries(__file__)
 
@@ -27,8 +28,8 @@ def paths(index: WorkspaceIndex) -> dict[str, str]:
     # Not those of the ledger, which may have one still that was just forgotten.
     there = (path for path in scan(index.workspace).files if is_topic(path) and path != place.index)
     topics: dict[str, str] = {}
-    for path in sorted(there, key=lambda path: (path != place.topic(PurePosixPath(path).stem), path)):
-        topics.setdefault(PurePosixPath(path).stem, path)
+    for path in sorted(there, key=lambda path: (path != place.topic(composed(PurePosixPath(path).stem)), path)):
+        topics.setdefault(composed(PurePosixPath(path).stem), path)
     return dict(sorted(topics.items()))
 
 
