@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,17 @@ def test_what_a_former_workspace_has_of_it_is_forgotten_too(home: Home, cautious
     with sqlite3.connect(home.state / "state.db") as ledger:
         texts = [zlib.decompress(body).decode() for (body,) in ledger.execute("SELECT body FROM texts")]
     assert not any(text.startswith("inner ") for text in texts)
+
+
+def test_a_program_that_looks_into_the_ledger_after_a_removal_takes_nothing_away(home: Home, cautious: Client) -> None:
+    """Who closes a file lets go of all his locks on it: the program would take itself for the last one there."""
+    cautious.put("sec", f"A word: {SECRET}")
+    cautious.rm("sec", hard=True)
+    with closing(sqlite3.connect(home.state / "state.db")) as ledger:
+        ledger.execute("SELECT * FROM meta").fetchall()
+    assert (home.state / "state.db-wal").exists()
+    cautious.put("later", "A text that is written.")
+    assert cautious.query("later", sync="full")["hits"] and cautious.status()["degraded"] == []
 
 
 @pytest.mark.usefixtures("chroma_at_once")

@@ -2,9 +2,11 @@
 
 import json
 import re
+import subprocess
+import sys
 import zlib
 from collections.abc import Container, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from sqlite3 import Connection, Row
@@ -39,6 +41,7 @@ SQLITE = b"SQLite format 3\0"
 DEFLATED = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 WINDOW, OVERLAP = 1 << 23, 1 << 16
 """Bytes of a file that are searched in one go, and how many of them once more with the next ones."""
+READ_OUT = "import shutil, sys; shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer, 1 << 20)"
 MOST_NEEDLES = 32
 """Parts of a memory that are looked for in files; whoever copied it has the longest ones too."""
 BACKUP = "a backup from before"
@@ -242,8 +245,9 @@ def left_behind(stores: OwnStores, ns: str, trace: MemoryTrace) -> list[dict[str
     left += [(f"state.db: {name}", OTHERS) for name in _columns(stores.reader, trace)]
     for file, why in files:
         # Other memories may have had the same text once: in the ledger itself their digests stay.
-        digests = () if file.name.startswith(stores.ledger.path.name) else trace.digests
-        if _is_holding(file, [*trace.needles(), *map(str.encode, digests)], why is BACKUP):
+        apart = file.name.startswith(stores.ledger.path.name)
+        digests = () if apart else trace.digests
+        if _is_holding(file, [*trace.needles(), *map(str.encode, digests)], why is BACKUP, apart):
             left.append((str(file), f"{why}; to remove it: rm {in_shell(file)}" if why != OWN else why))
     return [{"what": what, "why": why} for what, why in left]
 
@@ -271,11 +275,11 @@ def _files(stores: OwnStores, index: OwnIndex) -> Iterator[tuple[Path, str]]:
         yield file, COPY
 
 
-def _is_holding(file: Path, needles: Sequence[bytes], is_database: bool) -> bool:
+def _is_holding(file: Path, needles: Sequence[bytes], is_database: bool, apart: bool) -> bool:
     """Whether a file has one of some bytes, as they are or compressed, or should be a database and cannot be read."""
     if file.is_symlink() or not file.is_file():
         return False
-    with suppress(OSError), file.open("rb") as stream:
+    with suppress(OSError), _opened_apart(file) if apart else file.open("rb") as stream:
         if is_database and not stream.peek().startswith(SQLITE):
             return True
         behind = b""
@@ -286,6 +290,14 @@ def _is_holding(file: Path, needles: Sequence[bytes], is_database: bool) -> bool
                 return True
             behind = window[-OVERLAP:]
     return False
+
+
+@contextmanager
+def _opened_apart(file: Path) -> Iterator[Any]:
+    """A file as another process reads it: whoever closes one lets go of all his locks on it, also of SQLite's."""
+    command = [sys.executable, "-I", "-S", "-c", READ_OUT, str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
+        yield reader.stdout
 
 
 def _inflated(data: bytes, start: int) -> bytes:
