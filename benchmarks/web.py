@@ -23,8 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import corpus
-from figures import Figure, median
-from figures import table as table_of
+from figures import Figure, median, table as table_of
 from home import workplace
 from store import Store, prepare
 

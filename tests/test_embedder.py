@@ -18,8 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model import embedder as embedders
-from memd.indexer.model import granite, multilingual, onnx_graph
+from memd.indexer.model import embedder as embedders, granite, multilingual, onnx_graph
 from tests.conftest import PATIENCE
 from tests.hash_embedder import HashEmbedder
 

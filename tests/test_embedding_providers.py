@@ -17,8 +17,7 @@ import pytest
 
 from memd.config.schema import EmbeddingSettings
 from memd.errors import ModelUnavailable
-from memd.indexer.model import embedder as embedders
-from memd.indexer.model import embedding_server
+from memd.indexer.model import embedder as embedders, embedding_server
 from memd.indexer.model.embedder import Embedder
 from memd.indexer.model.embedding_server import IN_FLIGHT, ServerEmbedder
 from memd.indexer.model.pooling import Vectors

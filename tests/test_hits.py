@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from memd import timespans
 from memd.cli import console, daemon_calls, fast_search, hits, reports

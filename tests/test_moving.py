@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from memd.errors import MemdError, NoDaemon, NotFound, SecretFound, StoreBroken, UnknownWorkspace, UsageError
 from memd.indexer.maintenance import backups

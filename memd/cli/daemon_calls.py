@@ -39,8 +39,7 @@ def connect(start: bool = True) -> Client:
 
 def run_without_daemon(*flags: str) -> dict[str, Any]:
     """Run the daemon's own code under its lock, in a process of its own; what it answers."""
-    from memd.protocol import start as process
-    from memd.protocol import wire
+    from memd.protocol import start as process, wire
 
     done = process.run_daemon(*flags)
     message, hint = process.daemon_words(done.stderr, done.returncode)

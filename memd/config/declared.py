@@ -15,8 +15,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Meta
-from msgspec import inspect as kinds
+from msgspec import Meta, inspect as kinds
 
 from memd.errors import TooLarge, UsageError, did_you_mean
 

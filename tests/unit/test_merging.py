@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.notes.merging import Base, in_markers, likely_base, merge
 from memd.notes.read import sides, without_markers

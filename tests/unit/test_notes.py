@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memd.models import Note
 from memd.notes.blocks import FLAT_LIST, MAX_CHUNK

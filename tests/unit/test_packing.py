@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.lifecycle.packing import ELLIPSIS, LEAST, MISSES, PackedContext, Packer, excerpt, pieces_of
 from memd.notes.sections import quoted

@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from memd.indexer.store.catalog import digest_of_chunk, digest_of_memory
 from memd.notes.blocks import in_one_go

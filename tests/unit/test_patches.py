@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memd.errors import ContextMismatch, MalformedPatch, MemdError
 from memd.notes import patches

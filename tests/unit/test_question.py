@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.indexer.language.question import ParsedQuestion, narrow, parse, phrase
 from memd.indexer.language.words import words

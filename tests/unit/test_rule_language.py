@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.errors import NotFound, UsageError
 from memd.lifecycle.rule_book import (

@@ -8,12 +8,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memd.lifecycle.lives import Life
-from memd.lifecycle.rule_book import BUILT_IN as SHIPPED
-from memd.lifecycle.rule_book import parse
+from memd.lifecycle.rule_book import BUILT_IN as SHIPPED, parse
 from memd.lifecycle.rules import Rule, RuleMatch, applies_to_pair, evaluate, pair_rules
 from memd.models import TIERS
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.errors import Conflict
 from memd.indexer.record.actions import Splice, splice_of, undo_splice

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.indexer.language import times
 from memd.indexer.language.times import QuestionTimes, names_asked_days, nearness, newness, question_times

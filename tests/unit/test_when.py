@@ -6,8 +6,7 @@ from calendar import monthrange
 from datetime import date
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memd.indexer.language.times import TimeSpan, question_times, single, spans
 

@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import console
-from memd.cli import hook as hooks
+from memd.cli import console, hook as hooks
 from memd.cli.connecting import agents, change
 from memd.cli.connecting.agents import AGENTS, Agent, Here
 from memd.cli.connecting.change import Change
 from memd.cli.method_command import Args, own_command
-from memd.config import edit, load
-from memd.config import hooks as hook_settings
+from memd.config import edit, hooks as hook_settings, load
 from memd.errors import UnknownWorkspace, UsageError
 from memd.protocol.safe_text import one_line
 

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import app as command_line
-from memd.cli import console
+from memd.cli import app as command_line, console
 from memd.errors import UsageError, did_you_mean
 
 All = Annotated[bool, typer.Option("--all", "-a", help="Every command, by what it is for.")]

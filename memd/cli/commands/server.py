@@ -15,8 +15,7 @@ from memd.cli.method_command import Args, Result, command_group, declared_comman
 from memd.config import paths, tokens
 from memd.config.tokens import AccessToken
 from memd.errors import NoDaemon, UsageError
-from memd.protocol import start as process
-from memd.protocol import wire
+from memd.protocol import start as process, wire
 from memd.protocol.client import Client
 
 POLL_SECONDS = 0.2

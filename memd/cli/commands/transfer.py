@@ -14,8 +14,7 @@ from memd.cli import console, daemon_calls, reports
 from memd.cli.method_command import Args, Result, declared_command, method_command, own_command
 from memd.config import paths
 from memd.errors import NotFound, Refused
-from memd.protocol import start as process
-from memd.protocol import wire
+from memd.protocol import start as process, wire
 from memd.protocol.client import Client
 from memd.protocol.safe_text import one_line
 from memd.version import __version__

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from memd.cli.connecting.json_file import Draft, Pieces
-from memd.cli.connecting.toml_file import containers as containers
-from memd.cli.connecting.toml_file import is_empty as is_empty
+from memd.cli.connecting.toml_file import containers as containers, is_empty as is_empty
 
 MARK = "// Written by `memd connect`"
 COMMANDS = "__COMMANDS__"

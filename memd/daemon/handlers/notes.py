@@ -14,8 +14,7 @@ from memd.indexer.indexing.scan import refusal
 from memd.indexer.query import lookup
 from memd.indexer.record import history
 from memd.indexer.store.stores import Indexes, Stores, WorkspaceIndex
-from memd.indexer.views import keys
-from memd.indexer.views import topics as topic_views
+from memd.indexer.views import keys, topics as topic_views
 from memd.indexer.writing.write_files import FileChange
 from memd.notes import metadata, names, read, sections, topics
 from memd.prose import composed

@@ -20,8 +20,7 @@ from memd.indexer.writing.team_branch import commit_on_branch
 from memd.indexer.writing.write_files import FileChange
 from memd.models import TEAM, pick
 from memd.notes import merging, read, secrets, sections
-from memd.protocol.methods import METHODS
-from memd.protocol.methods import proposals as methods
+from memd.protocol.methods import METHODS, proposals as methods
 from memd.protocol.methods.base import parse
 
 ADDED = ("ns", "cwd", "who", "now", "request_id")

@@ -21,8 +21,7 @@ from memd.indexer.query.why_not import why_not as explain_absence
 from memd.indexer.record import history
 from memd.indexer.store.segment import TextBroken
 from memd.indexer.store.stores import Indexes, Stores
-from memd.indexer.views import as_of as as_of_view
-from memd.indexer.views import inventory, keys, past
+from memd.indexer.views import as_of as as_of_view, inventory, keys, past
 from memd.models import Answer, Ask, Filters, Hit
 from memd.protocol.methods import search as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_ROWS

@@ -26,8 +26,7 @@ from memd.indexer.store.own_stores import OwnIndex
 from memd.indexer.views import conflicts, overview
 from memd.mcp.tools import EXPERIMENTAL, tools_of
 from memd.models import Workspace
-from memd.protocol.methods import METHODS
-from memd.protocol.methods import server as methods
+from memd.protocol.methods import METHODS, server as methods
 from memd.protocol.methods.base import MAX_HITS, MAX_QUERY
 from memd.protocol.wire import MAX_REQUEST, PROTOCOL
 from memd.version import __version__

@@ -13,8 +13,7 @@ from memd.errors import NotFound, SecretFound, UnknownWorkspace
 from memd.indexer.lifecycle.edges import batches
 from memd.indexer.maintenance import backups
 from memd.indexer.store.own_stores import OwnIndex
-from memd.indexer.transfer import export as exporting
-from memd.indexer.transfer import import_plan, import_sources
+from memd.indexer.transfer import export as exporting, import_plan, import_sources
 from memd.indexer.transfer.import_plan import ExportedWorkspace, ImportPlan
 from memd.indexer.writing.write_files import FileChange, WriteAction
 from memd.notes import merging, safe_write

@@ -20,8 +20,7 @@ from watchdog.observers.api import ObservedWatch
 from watchdog.utils import UnsupportedLibcError
 
 try:
-    from watchdog.observers.inotify_c import InotifyConstants as Flag
-    from watchdog.observers.inotify_c import inotify_add_watch, inotify_init, inotify_rm_watch
+    from watchdog.observers.inotify_c import InotifyConstants as Flag, inotify_add_watch, inotify_init, inotify_rm_watch
 except (UnsupportedLibcError, ImportError, OSError):
     # Another system than Linux: memd polls there.
     MISSING = True

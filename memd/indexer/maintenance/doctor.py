@@ -4,8 +4,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec

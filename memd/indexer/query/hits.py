@@ -1,8 +1,7 @@
 """Makes hits of ranked candidates: one hit of what says the same, no file crowds out the rest, and why each came up."""
 
 import json
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 

@@ -18,8 +18,16 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, dataclass_tr
 import msgspec
 from msgspec import Meta
 
-from memd.config.declared import Parameter, checked, docs_of, fields_of, is_unicode, python_name, wire_name
-from memd.config.declared import between as between
+from memd.config.declared import (
+    Parameter,
+    between as between,
+    checked,
+    docs_of,
+    fields_of,
+    is_unicode,
+    python_name,
+    wire_name,
+)
 from memd.errors import UsageError, did_you_mean
 from memd.models import Filters, Kind, Tier
 
