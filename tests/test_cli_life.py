@@ -546,13 +546,18 @@ def test_purge_leaves_nothing_but_the_notes(home, workspace):
     assert len(list(workspace.rglob("*.md"))) == 4
 
 
-def test_purge_waits_until_the_agents_are_disconnected(home, workspace):
+@pytest.mark.parametrize("how", ["disconnected", "taken out by hand"])
+def test_purge_waits_until_the_agents_are_disconnected(home, workspace, how):
     """Else they would go on calling a memd that is no longer there."""
     home.env["HOME"] = str(home.path.parent)
     assert home.run("connect", "codex", "--yes", cwd=workspace).returncode == 0
     refused = home.run("service", "uninstall", "--purge", "--yes", cwd=workspace)
     assert refused.returncode == 5 and ".codex/config.toml" in refused.stderr
-    assert home.run("disconnect", "codex", cwd=workspace).returncode == 0
+    if how == "disconnected":
+        assert home.run("disconnect", "codex", cwd=workspace).returncode == 0
+    else:
+        (home.path.parent / ".codex/config.toml").write_text('model = "o4"\n')
+        (home.path.parent / ".codex/hooks.json").write_text("{}\n")
     assert home.run("service", "uninstall", "--purge", "--yes", cwd=workspace).returncode == 0
     assert workspace.exists() and not home.state.exists()
 

@@ -147,7 +147,8 @@ def check_owner(place: Path, folder: Path) -> None:
     """Refuse what another user owns in a folder of memd's, such as a backup that was copied back with sudo."""
     owner, me = place.lstat().st_uid, os.getuid()
     if owner != me:
-        how = f"take it over: sudo chown -R {me} {in_shell(folder)}" if me else "run memd as that user, without sudo"
+        mine = me or folder.lstat().st_uid == me
+        how = f"take it over: sudo chown -R {me} {in_shell(folder)}" if mine else "run memd as that user, without sudo"
         raise UnsafePlace(f"{place} belongs to uid {owner}, not to you (uid {me})", how)
 
 

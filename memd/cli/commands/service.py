@@ -67,8 +67,9 @@ def install(args: Args) -> None:
 @own_command(service_app, "service uninstall")
 def uninstall(args: Args) -> None:
     """Removes the service; with --purge, leaves nothing behind but the notes."""
-    if args["purge"] and not args["yes"]:
-        _confirm(places())
+    found = places() if args["purge"] else []
+    if found and not args["yes"]:
+        _confirm(found)
     removed = take_down()
     gone = remove_all() if args["purge"] else []
     result = {"uninstalled": removed, "removed": [str(place) for place in gone]}
@@ -293,9 +294,9 @@ def remove_all() -> list[Path]:
 def places() -> list[Path]:
     """State, config and socket directory as far as they exist; refused while agents are connected, or when notes lie
     inside."""
-    if connected := [path for path in change.traces() if Path(path).exists()]:
+    if connected := [path for path in change.traces() if b"memd" in (paths.bytes_of(Path(path)) or b"")]:
         why = f"agents would go on calling memd: it stands in {', '.join(connected)}"
-        raise Refused(why, "for each of them (memd connect lists them): memd disconnect AGENT")
+        raise Refused(why, "take it out, for a project in its folder: memd disconnect AGENT")
     config = paths.config_file() if os.environ.get("MEMD_HOME") else paths.config_file().parent
     found = [place for place in (paths.state_dir(), config, paths.run_dir()) if place.exists()]
     try:

@@ -185,6 +185,8 @@ def _backup_name(path: Path) -> Path:
 def apply(change: Change, forget: bool = False) -> None:
     """Carry out a change; with `forget`, its trace is dropped."""
     if change.kind == "none":
+        if forget and str(change.path) in traces():
+            _keep_trace(change.path, None)
         return
     rights = stat.S_IMODE(change.path.stat().st_mode) if change.path.exists() else NEW
     if change.backup is not None and change.before is not None:

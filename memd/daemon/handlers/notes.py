@@ -153,7 +153,7 @@ def _role_path(index: WorkspaceIndex, role: str) -> str:
     files = index.files
     path = names.layout_of(files).role(role)
     ending = f"/{role}.md"
-    named = [known for known in files if names.role_of(known) == role and composed(known).endswith(ending)]
+    named = [known for known in files if composed(known).endswith(ending) and names.role_of(known) == role]
     return named[0] if path not in named and len(named) == 1 else path
 
 

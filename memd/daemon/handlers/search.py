@@ -43,8 +43,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
     await ctx.catch_up(request.sync, ask.ns)
     answer = await _complete_answer(ctx, ask, request.sync)
     # While an import goes on, only an answer without any hit is worth a look.
-    importing = ctx.worker.importing is not None
-    doubtful = answer.verdict == "none" and not importing
+    doubtful = answer.verdict == "none" and ctx.worker.importing is None
     doubtful = request.sync != "none" and not ask.as_of and (doubtful or not (answer.hits or answer.near))
     # Never a "no" without a look at the files themselves, or it says so.
     unchecked = await _unchecked(ctx, ask, answer, doubtful)
@@ -53,7 +52,7 @@ async def query(ctx: HandlerContext, request: methods.QueryRequest, call: Incomi
         answer = await search_elsewhere(ctx, ask)
         if (answer.missing or answer.outside) and not (answer.hits or unchecked):
             unchecked = await _unchecked(ctx, ask, answer, doubtful)
-    if importing and answer.verdict == "none" and not ask.as_of:
+    if not (doubtful or ask.as_of) and answer.verdict == "none" and ctx.worker.pending_files(ask.ns):
         unchecked = unchecked or UNCHECKED
     if request.observer and not ask.as_of:
         ctx.access_log.saw(ShownMemories(request.observer, chunks=tuple(hit.id for hit in answer.hits)))

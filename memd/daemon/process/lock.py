@@ -12,6 +12,8 @@ from memd.errors import AlreadyRunning, UnsafePlace
 from memd.version import __version__
 
 NAMED_SECONDS = 1.0
+OWNED = ("state.db", "text", "chroma", "model", "backups", "memd.l", "start.log")
+"""How the names begin of what memd cannot do without; a volume may have a `lost+found` of another owner."""
 
 
 class Lock:
@@ -52,11 +54,12 @@ def take_state() -> Lock:
     try:
         state = paths.private_dir(paths.state_dir())
         for place in state.iterdir():
-            with suppress(FileNotFoundError):
-                paths.check_owner(place, state)
+            if place.name.startswith(OWNED):
+                with suppress(FileNotFoundError):
+                    paths.check_owner(place, state)
         paths.private_dir(paths.run_dir())
         paths.check_socket_length(paths.socket_path())
         return Lock(paths.lock_file())
     except OSError as error:
-        why = f"{error.filename} cannot be used: {error.strerror}"
-        raise UnsafePlace(why, "let it be written by you, or use another place: export MEMD_HOME=DIR") from error
+        why = f"{error.filename or paths.state_dir()} cannot be used: {error.strerror}"
+        raise UnsafePlace(why, "see that it can be written, or use another place: export MEMD_HOME=DIR") from error

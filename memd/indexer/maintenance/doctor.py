@@ -217,7 +217,8 @@ def _leftovers(stores: OwnStores, fix: bool) -> Iterator[DoctorFinding]:
 def _index(stores: OwnStores, index: OwnIndex, settings: Settings, fix: bool) -> Iterator[DoctorFinding]:
     differs, mend = partial(_text_differs, stores, index), partial(rebuild.reconcile_text, stores, index, deep=True)
     name = f"{index.workspace.ns}: text index"
-    if fix or index.open_text is not None or stores.has_form(index):
+    made = index.open_text is not None or not stores.text_folder(index.id).exists()
+    if fix or made or stores.has_form(index):
         # Before the files are read again, which needs it.
         text = _compare(name, differs, mend, fix)
     else:

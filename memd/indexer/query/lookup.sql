@@ -41,8 +41,8 @@ AND v.number = (SELECT MAX(number) FROM versions WHERE memory = m.id)
 
 -- name: in_file
 SELECT m.*
-FROM memories m JOIN files f ON f.id = m.file
-WHERE m.workspace = ? AND f.path = ?
+FROM files f CROSS JOIN memories m ON m.file = f.id
+WHERE f.workspace = ? AND f.path = ?
 ORDER BY m.start_line
 
 -- name: chunks_at

@@ -372,8 +372,10 @@ def _exact(stores: Stores, indexes: Indexes, ask: Ask, max_bytes: int) -> Answer
             if lookup.digest_of(connection, index.id, path) != digest:
                 unread.setdefault(index.workspace.ns, []).append(path)
             chunks = lookup.chunks_at(connection, index.id, path, lines)
-            outside = outside or ("" if chunks else path)
-            order += _having(ask.query, chunks.values(), lookup.texts(connection, chain(*chunks.values())))
+            if not (outside or chunks) and ask.filters == Filters(path=ask.filters.path):
+                outside = path if grep.under(path, ask.filters.path) else ""
+            cut = [line for line in chunks.values() if len(line) > 1]
+            order += _having(ask.query, chunks.values(), lookup.texts(connection, chain(*cut)) if cut else {})
         found += candidates.of_chunks(index, order, ask.filters)
         every += order
     answer = hits.answer(stores, ask, numbered(found), 1.0)
@@ -382,7 +384,7 @@ def _exact(stores: Stores, indexes: Indexes, ask: Ask, max_bytes: int) -> Answer
 
 
 def _having(query: str, lines: Iterable[list[int]], texts: Mapping[int, str]) -> Iterable[int]:
-    """Of the chunks at each line those that have the letters; where a cut goes through these, the one they begin in."""
+    """Of the chunks at a line that is cut those that have the letters; where these are cut, the one they begin in."""
     pattern, folded = Pattern(query), query.casefold()
     having = {chunk for chunk, text in texts.items() if pattern.matches(text)}
 
@@ -392,7 +394,8 @@ def _having(query: str, lines: Iterable[list[int]], texts: Mapping[int, str]) ->
         sizes = range(min(len(folded), len(text)), 0, -1)
         return next((size for size in sizes if text.endswith(folded[:size].rstrip())), 0)
 
-    return dict.fromkeys(chain(*(list(filter(having.__contains__, line)) or [max(line, key=begun)] for line in lines)))
+    best = (line if len(line) == 1 else having & {*line} or [max(line, key=begun)] for line in lines)
+    return dict.fromkeys(chain.from_iterable(map(sorted, best)))
 
 
 def numbered(found: list[Candidate]) -> list[Candidate]:

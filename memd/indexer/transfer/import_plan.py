@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from sqlite3 import Connection
 from typing import Any
@@ -274,10 +274,10 @@ def restore_edges(stores: Stores, index: WorkspaceIndex, lives: Lives, edges: Se
     # A key may be another one here: memories are found by path and slug.
     places = {text_at(memory, "key"): place for place, memory in lives.items()}
     with stores.ledger.write() as connection:
-        in_file = {path: lookup.in_file(connection, index.id, path) for path in {path for path, _ in places.values()}}
+        in_file = cache(partial(lookup.in_file, connection, index.id))
         for edge in edges:
             ends = [places.get(str(edge.get(end)), ("", "")) for end in ("from", "to")]
-            one, other = (in_file.get(path, {}).get(slug) for path, slug in ends)
+            one, other = (in_file(path).get(slug) for path, slug in ends)
             if one is None or other is None or one["id"] == other["id"]:
                 continue
             then = [digest_of(text_at(lives[end], "text")) for end in ends]
