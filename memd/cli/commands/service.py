@@ -71,7 +71,7 @@ def uninstall(args: Args) -> None:
     if found and not args["yes"]:
         _confirm(found)
     removed = take_down()
-    gone = remove_all() if args["purge"] else []
+    gone = remove_all(found) if args["purge"] else []
     result = {"uninstalled": removed, "removed": [str(place) for place in gone]}
     said = "the service is uninstalled" if removed else "the service was not installed"
     console.show(result, "\n".join([said, *(one_line(f"removed {place}") for place in gone)]), args["json"])
@@ -127,9 +127,13 @@ def uses_namespaces() -> bool:
 
 def dropins() -> dict[str, str]:
     """What the daemon's unit gets from the settings, by the names beside it."""
-    network = {"network": template("network.conf")} if load.load().needs_network else {}
-    every = {"workspaces": workspaces_dropin(_roots()), **network}
-    return {f"{SERVICE}.d/{about}.conf": text for about, text in every.items()}
+    every = {"workspaces": workspaces_dropin(_roots()), "network": network_dropin()}
+    return {f"{SERVICE}.d/{about}.conf": text for about, text in every.items() if text}
+
+
+def network_dropin() -> str:
+    """A network, where the settings need one; else nothing."""
+    return template("network.conf") if load.load().needs_network else ""
 
 
 def dropin_file(about: str = "workspaces") -> Path:
@@ -243,10 +247,10 @@ def _restart(why: str) -> bool:
 
 def _write_network() -> bool:
     """Have the drop-in that allows a network, or have none, as the settings need it; says whether that is new."""
-    file, needed = dropin_file("network"), load.load().needs_network
+    file, text = dropin_file("network"), network_dropin()
     before = file.is_file()
-    _write(file, template("network.conf") if needed else "")
-    return before != needed
+    _write(file, text)
+    return before != bool(text)
 
 
 def close_to_service() -> None:
@@ -282,13 +286,12 @@ def take_down() -> bool:
     return True
 
 
-def remove_all() -> list[Path]:
-    """Remove what memd keeps; the places that are gone now."""
+def remove_all(found: list[Path]) -> list[Path]:
+    """Remove what memd keeps in these places and for the shell; the places that are gone now."""
     start.stop()
-    gone = places()
-    for place in gone:
+    for place in found:
         _remove(place)
-    return gone + _remove_completion()
+    return found + _remove_completion()
 
 
 def places() -> list[Path]:

@@ -53,10 +53,9 @@ def take_state() -> Lock:
     """Make the daemon's directories, and take the lock that makes them this process's own."""
     try:
         state = paths.private_dir(paths.state_dir())
-        for place in state.iterdir():
-            if place.name.startswith(OWNED):
-                with suppress(FileNotFoundError):
-                    paths.check_owner(place, state)
+        for place in filter(lambda one: one.name.startswith(OWNED), state.iterdir()):
+            with suppress(FileNotFoundError):
+                paths.check_owner(place, state)
         paths.private_dir(paths.run_dir())
         paths.check_socket_length(paths.socket_path())
         return Lock(paths.lock_file())

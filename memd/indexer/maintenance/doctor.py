@@ -152,12 +152,12 @@ def mend_ledger(folder: Path, why: str) -> DoctorFinding:
 
 
 def _room(folder: Path) -> DoctorFinding:
-    free = shutil.disk_usage(folder).free // 1_000_000
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize // 1_000_000
     if free < ROOM_MB:
         return DoctorFinding("disk", "warn", f"{free} MB free at {folder}", "make room")
-    files = os.statvfs(folder)
-    if files.f_files and files.f_favail < ROOM_FILES:
-        return DoctorFinding("disk", "warn", f"room for {files.f_favail} more files at {folder} (inodes)", "make room")
+    if disk.f_files and disk.f_favail < ROOM_FILES:
+        return DoctorFinding("disk", "warn", f"room for {disk.f_favail} more files at {folder} (inodes)", "make room")
     return DoctorFinding("disk", "ok", f"{free:,} MB free at {folder}")
 
 
